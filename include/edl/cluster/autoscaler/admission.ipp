@@ -41,7 +41,7 @@ EDL_INLINE void keep_promises(allocation& a) {
     }
     int const node = a.room.node_called(w.nominated), shape = a.room.shape_of_pod(p);
     if (node < 0 || !a.room.fits(shape, node, true)) return false;
-    // Its time begins when the room is free.
+    // The promise's time begins once the room is free.
     keep(a, p, node, a.room.fits(shape, node) ? w.nominated_at : a.view.now);
     return true;
   });
@@ -102,7 +102,8 @@ EDL_INLINE void replace_missing(allocation& a) {
   }
 }
 
-/// Whether its pods would each find a node that lets them in. Only such a job can make others wait.
+/// Whether some node admits a worker of the job and could hold it if it were empty. Only such a job can make
+/// others wait.
 inline bool fits_empty(allocation const& a, job_state const& s) {
   for (node const& n : a.view.nodes) {
     if (!allows(n, s.job->worker)) continue;
@@ -133,8 +134,8 @@ inline bool let_in(allocation& a, int j) {
     }
     return true;
   };
-  // The largest choose first.
-  std::vector<std::pair<int, int>> all;  // shape, and which of the fixed pods; -1: a worker
+  // Place the largest pods first.
+  std::vector<std::pair<int, int>> all;  // shape, and index of the fixed pod; -1: a worker
   for (std::size_t f = 0; f < fixed.size(); ++f) all.emplace_back(a.room.shape(s.job->fixed[f]), int(f));
   for (int n = s.count(); n < s.who.min; ++n) all.emplace_back(s.shape, -1);
   std::stable_sort(all.begin(), all.end(), [&](auto const& x, auto const& y) {
@@ -169,7 +170,7 @@ inline bool let_in(allocation& a, int j) {
 
 EDL_INLINE bool admit(allocation& a) {
   bool any_in = false, blocked = false;
-  // Jobs alike fail alike, until something changes.
+  // Equal jobs fail equally until something changes.
   std::set<std::tuple<int, int, std::vector<int>>> failed;
   for (int j : a.order) {
     job_state& s = a.at(j);

@@ -24,7 +24,7 @@ struct claim {
   auto operator<=>(claim const&) const = default;
 };
 
-/// The claim of a pod that must have room.
+/// The claim of a pod that has to get room.
 inline constexpr claim everything{std::numeric_limits<int>::max(), std::numeric_limits<double>::infinity()};
 
 struct worker {
@@ -57,8 +57,8 @@ struct job_state {
   std::vector<worker> before{}, workers{};
   std::vector<int> waiting{};      ///< its worker pods without a node, as indices
   std::vector<int> movers{};       ///< its pods without a node that will replace a worker
-  std::vector<int> unmoved{};      ///< those of them without room any more
-  std::vector<int> fixed_nodes{};  ///< for job::fixed, when it is let in; -1: none yet
+  std::vector<int> unmoved{};      ///< those of them that have no room any more
+  std::vector<int> fixed_nodes{};  ///< for job::fixed, once admitted; -1: none yet
   cause why{};
   int count() const { return int(workers.size()); }
 };
@@ -126,8 +126,8 @@ class allocation {
   std::vector<std::vector<tenant>> on_node_;
   std::set<std::pair<claim, int>> removable_;
   std::vector<std::optional<claim>> listed_;  ///< each job's place in removable_
-  std::vector<int> changed_;                  ///< jobs whose place may be another
-  std::vector<char> noted_;                   ///< whether a job is among these
+  std::vector<int> changed_;                  ///< jobs whose place may have changed
+  std::vector<char> noted_;                   ///< whether a job is in `changed_`
 };
 
 }  // namespace edl::controller::detail

@@ -24,7 +24,7 @@ inline std::vector<pod_shape const*> shapes_of(cluster_view const& view) {
   return all;
 }
 
-/// A worker and the one that takes over from it count as one, on the new one's node as soon as it has one.
+/// A worker and its replacement count as one worker, on the replacement's node as soon as it has one.
 inline void pair_up(cluster_view const& view, job_state& s) {
   auto const named = [&](std::string const& name) {
     return std::find_if(s.workers.begin(), s.workers.end(),
@@ -40,7 +40,7 @@ inline void pair_up(cluster_view const& view, job_state& s) {
     s.workers.erase(old);
     std::find_if(s.workers.begin(), s.workers.end(), [&](worker const& w) { return w.pod == p; })->old = from;
   }
-  // Who would have taken over from a worker that is gone is a worker like any other.
+  // The replacement of a worker that is gone is an ordinary worker.
   std::erase_if(s.movers, [&](int p) {
     bool const gone = named(view.pods[std::size_t(p)].replaces) == s.workers.end();
     if (gone) s.waiting.push_back(p);
@@ -77,12 +77,13 @@ EDL_INLINE void allocation::read_jobs() {
     s.in = j.admitted && !j.suspended;
     speed_curve const speed(j.speeds);
     s.who.min = std::max(0, j.min);
-    // Two speeds, each with its error: whether more is of use is in doubt within twice that.
+    // The comparison involves two speeds, each with its error: the useful size is uncertain within twice
+    // that.
     s.who.most = std::max(s.who.min, speed.useful(std::max(0, j.max), -2 * options.noise));
     s.grows_to = std::max(s.who.min, speed.useful(std::max(0, j.max), 2 * options.noise));
     if (j.manual)
       s.who.min = s.who.most = s.grows_to = std::clamp(*j.manual, s.who.min, std::max(s.who.min, j.max));
-    s.who.margin = 4 * options.noise;  // errors of speeds are larger in their differences
+    s.who.margin = 4 * options.noise;  // differences of speeds have larger errors
     s.who.tried = speed.largest();
     s.who.gains = speed.gains(s.who.most);
     if (speed.known() && j.records_left) s.who.seconds_left = *j.records_left / speed.at(1);
@@ -116,9 +117,9 @@ EDL_INLINE void allocation::read_pods() {
     s.in = !s.job->suspended && (s.in || s.count() > 0);
     s.before = s.workers;
     s.who.there = s.count();
-    // Within the doubt it has what it has.
+    // Within that uncertainty the job keeps its current size.
     s.who.most = std::clamp(s.count(), std::min(s.grows_to, s.who.most), s.who.most);
-    // What is no use is taken away, but not from who was resized lately: measurements are noisy.
+    // Removes useless workers, but not from a job that was resized recently, because measurements are noisy.
     bool const spare = s.cooling && !s.job->manual;
     int const most = s.job->suspended ? 0 : spare ? std::max(s.who.min, s.job->max) : s.who.most;
     note(int(i));
@@ -228,7 +229,7 @@ EDL_INLINE void allocation::take_back() {
     }
     invariant(!steps.empty() && steps.back().job == last.job && steps.back().placed != last.placed,
               "a step is taken back by its opposite");
-    steps.pop_back();  // which is no step of its own
+    steps.pop_back();  // the undoing itself is not a step
   }
 }
 

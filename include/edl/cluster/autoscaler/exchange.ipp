@@ -16,7 +16,7 @@ EDL_INLINE bool exchange(allocation& a) {
   bool any = false;
   for (bool again = true; again;) {
     again = false;
-    std::priority_queue<std::tuple<claim, int, int>> asking;  // of equal claims the older job's
+    std::priority_queue<std::tuple<claim, int, int>> asking;  // on equal claims the older job wins
     std::vector<char> asks(a.jobs.size());
     auto const ask = [&](int j) {
       job_state const& s = a.at(j);

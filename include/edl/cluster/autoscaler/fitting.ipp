@@ -30,7 +30,7 @@ inline bool tolerates(pod_shape const& shape, taint const& t) {
   });
 }
 
-/// "1.5", "12Gi": thousandths as Kubernetes writes amounts, cut where nobody reads on.
+/// Thousandths of an amount in Kubernetes' notation, such as "1.5" or "12Gi", without irrelevant digits.
 inline std::string amount_text(std::string const& resource, double thousandths) {
   double const amount = std::max(0.0, thousandths) / 1000;
   bool const bytes =
@@ -39,7 +39,7 @@ inline std::string amount_text(std::string const& resource, double thousandths) 
   return to_quantity(std::uint64_t(amount) >> 20 << 20);
 }
 
-/// Headroom is for what services use. A device that stands idle serves nobody.
+/// Headroom is for what services use. An idle device serves nobody.
 inline bool has_headroom(std::string const& resource) { return resource == "cpu" || resource == "memory"; }
 
 }  // namespace detail
@@ -64,14 +64,14 @@ EDL_INLINE fitting::fitting(cluster_view const& view, std::vector<pod_shape cons
                             double max_load)
     : nodes_(int(view.nodes.size())) {
   for (pod_shape const* s : shapes) add(*s);
-  std::unordered_map<pod_shape const*, int> known;  // alike pods share a shape: few are compared by value
+  std::unordered_map<pod_shape const*, int> known;  // equal pods share a shape, so few are compared by value
   pods_.reserve(view.pods.size());
   for (pod const& p : view.pods) {
     auto const [at, fresh] = known.try_emplace(&*p.shape);
     if (fresh) at->second = add(*p.shape);
     pods_.push_back({at->second, -1});
   }
-  kinds_ = kind_by_name_.size();  // no shape comes after this, so that no resource does
+  kinds_ = kind_by_name_.size();  // no further shape follows, so no further resource
   read_nodes(view, max_load);
   neighbours_ = neighbours(view.nodes, shapes_);
   read_pods(view);
@@ -92,7 +92,7 @@ EDL_INLINE int fitting::add(pod_shape const& s) {
 }
 
 EDL_INLINE void fitting::read_nodes(cluster_view const& view, double max_load) {
-  std::set<std::string> keys;  // labels that make a difference
+  std::set<std::string> keys;  // labels that matter to any shape
   for (pod_shape const* s : shapes_) {
     for (auto const& [key, value] : s->node_selector) keys.insert(key);
     for (auto const& term : s->affinity)

@@ -64,7 +64,7 @@ EDL_INLINE bool neighbours::allow(int shape, int node, std::vector<int> const& g
       for (tie const& its : ties_[std::size_t(g)])
         if (its.term == mine.term) avoiding -= its.avoids, marked -= its.marked, anywhere -= its.marked;
     if ((mine.avoids && marked > 0) || (mine.marked && avoiding > 0)) return false;
-    // The first of those that need each other has nobody to join.
+    // A first pod that needs others of its own kind may go anywhere.
     if (mine.joins && marked <= 0 && !(mine.marked && anywhere <= 0)) return false;
   }
   return true;
@@ -80,7 +80,7 @@ EDL_INLINE int neighbours::first_freed(int shape, int node) const {
   if (!concerns(shape)) return first;
   for (tie const& t : ties_[std::size_t(shape)]) {
     if (t.marked && joined_[std::size_t(t.term)] && marked_[std::size_t(t.term)] == 0)
-      first = 0;  // the last of its kind is gone: the next may begin anywhere
+      first = 0;  // the last pod with the mark is gone: the next may go anywhere
     else if (domain const* d = domain_of(t.term, node))
       first = std::min(first, d->first);
   }

@@ -18,7 +18,7 @@
 
 namespace edl::controller::detail {
 
-/// What stands in the way of a job whose pods have no room. `spare`: workers of others above their min.
+/// Describes what a job whose pods have no room lacks. `spare`: workers of other jobs above their min.
 inline std::string what_is_missing(allocation const& a, job_state const& s, std::map<int, int> const& spare) {
   std::map<int, int> wanted{{s.shape, s.who.min}};
   for (pod_shape const& f : s.job->fixed) ++wanted[a.room.shape(f)];
@@ -105,7 +105,7 @@ EDL_INLINE plan outcome_of(allocation& a) {
         out.moves.push_back({a.view.pods[std::size_t(w.old)].name, a.view.nodes[std::size_t(w.node)].name});
         continue;
       }
-      // A pod that waits already is as good as a new one.
+      // Use a waiting pod before creating a new one.
       if (!waiting.empty())
         waiting.erase(waiting.begin());
       else
@@ -124,7 +124,7 @@ EDL_INLINE plan outcome_of(allocation& a) {
     }
     for (int w : waiting)
       if (have < out.workers)
-        ++have;  // below min it goes on to wait
+        ++have;  // below min the pod keeps waiting
       else
         out.leaving.push_back(a.view.pods[std::size_t(w)].name);
     out.reason = reason(a, s, out.workers, spare, giving);
@@ -133,7 +133,7 @@ EDL_INLINE plan outcome_of(allocation& a) {
     p.jobs.push_back(std::move(out));
   }
   invariant(p.jobs.size() == a.view.jobs.size(), "a plan speaks of each job");
-  // Who works now and is in nobody's list any more leaves.
+  // Workers that no job's list contains any more leave.
   std::vector<char> staying(a.view.pods.size());
   for (job_state const& s : a.jobs)
     for (worker const& w : s.workers)

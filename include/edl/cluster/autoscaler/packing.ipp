@@ -11,8 +11,8 @@
 
 namespace edl::controller::detail {
 
-/// Of the first nodes with room, the one with the least that has enough for all that are wanted, or else with
-/// the most. -1: none of those that are looked at.
+/// Of the first nodes with room, the one with the least room that suffices for all wanted workers, otherwise
+/// the one with the most. -1: none of the examined nodes has room.
 inline int best_node(allocation& a, int shape, std::size_t wanted) {
   constexpr int with_room = 64, looked_at = 1024;
   int const first = a.room.first_fit(shape), end = std::min(a.room.nodes(), first + looked_at);
@@ -76,8 +76,8 @@ EDL_INLINE bool put_together(allocation& a) {
   return false;
 }
 
-/// Whether a standstill is worth fewer nodes. Its size changes anyway, or it had the same for so long that
-/// the standstill is a hundredth of that time (at the default change_share).
+/// Whether a standstill is acceptable for using fewer nodes: the job's size changes anyway, or has been the
+/// same for so long that the standstill is a hundredth of that time (at the default change_share).
 inline bool may_move(allocation const& a, job_state const& s) {
   if (!s.in || s.count() < 2 || !s.movers.empty()) return false;
   bool changes = s.count() != int(s.before.size());
@@ -95,7 +95,7 @@ struct company {
   std::vector<std::size_t> workers{};
 };
 
-/// The job's nodes, those with the fewest of its workers first.
+/// The job's nodes in ascending order of its workers there.
 inline std::vector<company> companies(job_state const& s) {
   std::vector<std::pair<int, std::size_t>> all;
   for (std::size_t i = 0; i < s.workers.size(); ++i) all.emplace_back(s.workers[i].node, i);
@@ -110,8 +110,8 @@ inline std::vector<company> companies(job_state const& s) {
   return on;
 }
 
-/// Moves the workers of some of the job's nodes to one other, which is of its own or has room for all of
-/// them. True when that could be done: each time it needs fewer nodes.
+/// Moves the workers of some of the job's nodes to another node, one of its own or one with room for all of
+/// them. Returns true if it moved any; the job then needs fewer nodes.
 inline bool move_some(allocation& a, job_state& s, std::vector<company> const& on) {
   auto const movable = [&](company const& c) {
     return std::all_of(c.workers.begin(), c.workers.end(), [&](std::size_t i) {
@@ -125,7 +125,7 @@ inline bool move_some(allocation& a, job_state& s, std::vector<company> const& o
       s.workers[i] = {to, s.shape, -1, false, s.workers[i].pod};
     }
   };
-  std::vector<std::pair<int, std::size_t>> own;  // with room for more
+  std::vector<std::pair<int, std::size_t>> own;  // the job's nodes with more room
   std::size_t most_room = 0;
   for (auto c = on.rbegin(); c != on.rend(); ++c)
     if (std::size_t const has = a.room.how_many(s.shape, c->node, s.workers.size()); has > 0) {
@@ -167,7 +167,7 @@ EDL_INLINE void move_together(allocation& a) {
       on = companies(s);
       invariant(on.size() < had, "each move needs fewer nodes, so that moving ends");
     }
-    // A standstill for one node in ten is not worth it.
+    // Saving few nodes, such as one in ten, is not worth a standstill.
     if (4 * on.size() <= 3 * before) continue;
     for (worker const& w : s.workers)
       if (w.pod < 0 && w.old >= 0) a.room.give_back(w.shape, w.node);

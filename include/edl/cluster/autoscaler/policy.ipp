@@ -12,30 +12,30 @@
 namespace edl::controller {
 namespace detail {
 
-/// Max-min: who would have the least with it. Shares are counted by the dominant resource (Ghodsi et al.,
-/// NSDI 2011).
+/// Max-min fairness: the worker goes to the job that would have the smallest share with it. A share is that
+/// of the dominant resource (Ghodsi et al., NSDI 2011).
 inline double worth_fair(claimant const& who, int n) { return -(n + 1) * who.share; }
 
-/// As measured. A worker that is there has the bonus, so that another must be clearly more worth. The bonus
-/// is that of the time before the plan. While a plan is made nothing changes its worth, and what a plan gave
-/// has the bonus in the next.
+/// The measured gain. An existing worker gets a bonus, so that only a clearly better use takes its place.
+/// Existing means before this plan: nothing changes a worker's worth during a plan, and workers that this
+/// plan adds get the bonus in the next one.
 inline double gain(claimant const& who, int n) {
   double const measured = n < int(who.gains.size()) ? who.gains[std::size_t(n)] : 0;
   return n < who.there && measured > 0 ? measured * (1 + who.margin) : measured;
 }
 
-/// What it adds to the sum of speeds, each relative to one worker's, for the room that it takes. The first
-/// one of each comes before all.
+/// The gain in the sum of speeds, each relative to one worker's, per room taken. Each job's first worker
+/// comes before all others.
 inline double worth_throughput(claimant const& who, int n) {
   return (n == 0 ? 1e6 : 0) + gain(who, n) / who.share - n * who.share * 1e-6;
 }
 
-/// What a worker adds, weighed by how little the job has left. No job has less than a quarter of its fair
-/// share, or is given four times of what it was tried with. One that was never measured is given one worker
-/// to be measured with. The exponent was chosen by simulation: with 1 long jobs starve, with 0 nothing is
-/// known of what is left.
+/// The gain, weighted by how little work the job has left. Every job gets at least a quarter of its fair
+/// share, and at most four times the size that was measured. A job without measurements gets one worker, to
+/// be measured. The exponent was chosen by simulation: with 1 long jobs starve; with 0 the remaining work
+/// does not matter.
 inline double worth_completion(claimant const& who, int n) {
-  constexpr double owed = 1e9, unknown = 2e9;  // above all gains, and not so large that shares round away
+  constexpr double owed = 1e9, unknown = 2e9;  // above all gains, but shares still count
   if (n < std::round(who.fair / 4)) return owed - (n + 1) * who.share;
   if (!who.seconds_left) return n == 0 ? unknown : -n * who.share;
   if (n >= 4 * who.tried) return -n * who.share;
@@ -65,8 +65,7 @@ EDL_INLINE policy const& policy_called(std::string const& name) {
 }
 
 EDL_INLINE void share_fairly(std::vector<claimant*> const& among) {
-  // A level of shares at which the cluster is just full: found by halving, since what is taken grows with the
-  // level.
+  // Finds the level of shares at which the cluster is just full, by bisection: usage grows with the level.
   auto const at = [](claimant const& c, double level) {
     return std::clamp(level / c.share, double(c.min), double(std::max(c.min, c.most)));
   };

@@ -12,16 +12,16 @@
 
 namespace edl::controller::detail {
 
-/// What is looked for: room for one of the shape, from those who deserve less than `than`.
+/// The goal of a search: room for one of the shape, taken from workers that deserve less than `than`.
 struct wanted_room {
   int shape;
   claim than;
   bool spare;
-  std::vector<char> gives{};  ///< by job: whether it has a worker that it could give
+  std::vector<char> gives{};  ///< by job: whether it could give up a worker
 };
 
-/// Whether the node would have the room if all workers left whose jobs could give one. Says quickly where it
-/// is no use to look closer.
+/// Whether the node would have the room if every worker of jobs that could give one left. A fast test that
+/// excludes nodes.
 inline bool could_do(allocation const& a, wanted_room const& wanted, int node,
                      std::vector<std::int64_t>& shortfall) {
   if (!a.room.missing(wanted.shape, node, !wanted.spare, shortfall)) return false;
@@ -30,8 +30,8 @@ inline bool could_do(allocation const& a, wanted_room const& wanted, int node,
   return std::all_of(shortfall.begin(), shortfall.end(), [](std::int64_t m) { return m <= 0; });
 }
 
-/// Workers on this node whose leaving makes the room, those that deserve least first; none of them is below
-/// its job's min after it. Empty when there is no such choice.
+/// Workers on this node whose removal makes the room, those that deserve least first, without pushing any job
+/// below its min. Empty if there is no such choice.
 inline std::vector<std::pair<int, worker>> victims_on(allocation& a, wanted_room const& wanted, int node) {
   std::vector<int> here;
   for (tenant const& t : a.on_node(node))

@@ -16,7 +16,7 @@ EDL_INLINE speed_curve::speed_curve(std::vector<measured_speed> measured) : meas
   });
   std::stable_sort(measured_.begin(), measured_.end(),
                    [](auto& a, auto& b) { return a.workers < b.workers; });
-  // Of two measurements of one size the later one counts.
+  // Of two measurements of one size, the later one counts.
   std::vector<measured_speed> last;
   for (measured_speed const& m : measured_) {
     if (!last.empty() && last.back().workers == m.workers) last.pop_back();
@@ -24,7 +24,7 @@ EDL_INLINE speed_curve::speed_curve(std::vector<measured_speed> measured) : meas
   }
   measured_ = std::move(last);
   if (measured_.empty()) return;
-  // Least squares of the relative error, with neither part below zero.
+  // Least squares of the relative error; both parts must not be negative.
   double aa = 0, ab = 0, bb = 0, a1 = 0, b1 = 0;
   for (measured_speed const& m : measured_) {
     double const a = m.records_per_s, b = a / m.workers;
@@ -52,7 +52,7 @@ EDL_INLINE double speed_curve::at(int n) const {
 }
 
 EDL_INLINE std::vector<double> speed_curve::gains(int most) const {
-  // The upper hull of (n, speed): of its corners the slopes fall.
+  // The upper hull of (n, speed): slopes between its corners fall.
   std::vector<std::pair<int, double>> hull{{0, 0}};
   auto const slope = [](auto const& a, auto const& b) { return (b.second - a.second) / (b.first - a.first); };
   for (int n = 1; n <= most; ++n) {

@@ -25,14 +25,14 @@
 namespace edl::train {
 namespace detail {
 
-/// Between two looks, each of which costs some 10 µs for a process.
+/// The interval between two looks; each costs about 10 µs per process.
 inline std::chrono::milliseconds look_pause(master::coordinator const& of) {
   return std::chrono::milliseconds(of.workers().all().size() + of.servers().all().size() > 100 ? 1000 : 400);
 }
 
 inline constexpr std::chrono::seconds stuck_after{3}, speed_window{10};
 
-/// Runs whose directories lie beside that of a job's history: of `DIR/one/checkpoints` those in `DIR`.
+/// Runs in directories beside that of a job's history: for `DIR/one/checkpoints`, those in `DIR`.
 class siblings {
  public:
   explicit siblings(std::string const& history) {
@@ -72,9 +72,9 @@ struct dashboard::state {
   dashboard_context context;
   double const since = wall_seconds();
   master::watchdog steps{detail::stuck_after};
-  std::deque<std::pair<time_point, std::uint64_t>> versions;  // of the last seconds
+  std::deque<std::pair<time_point, std::uint64_t>> versions;  // of the last few seconds
   bool closed = false;
-  detail::siblings others;  // on the server's thread for what waits
+  detail::siblings others;  // used on the server's thread for slow requests
   std::optional<std::uint64_t> worst_of;
   std::mutex mutex;  // guards `worst`, which the server's thread reads
   std::string worst = "null";
@@ -143,7 +143,7 @@ EDL_INLINE void dashboard::show(master::coordinator const& of, master::job_progr
   state& s = *state_;
   due_ = now + detail::look_pause(of);
   auto& all = s.versions;
-  if (!all.empty() && p.version < all.back().second) all.clear();  // the job went back
+  if (!all.empty() && p.version < all.back().second) all.clear();  // the job has rolled back
   all.emplace_back(now, p.version);
   while (all.size() > 2 && now - all.front().first > detail::speed_window) all.pop_front();
   double const seconds = std::chrono::duration<double>(now - all.front().first).count();

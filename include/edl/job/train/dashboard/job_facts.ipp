@@ -47,7 +47,7 @@ inline char const* state_of(job_facts const& f) {
   return "";
 }
 
-/// Where a person finds it: what somebody knows of it, and where others of another machine reach it.
+/// Where to find a process: its place, if known, and its addresses for other machines.
 inline std::string address_of(job_facts const& f, process_id who, master::member const& m) {
   std::string all = f.place ? f.place(who) : std::string();
   for (std::string const& one : m.addresses)
@@ -70,7 +70,7 @@ inline json row_of(job_facts const& f, role of, master::member const& m) {
           {"memory_bytes", m.last.resident_bytes}};
 }
 
-/// Who is a member, and who is to be.
+/// Adds rows for the members, and for processes that are still to join.
 inline void add_rows(json& to, std::size_t& all, job_facts const& f, role of,
                      master::membership const& members, master::lineages::record const& lines) {
   auto const add = [&](json row) {

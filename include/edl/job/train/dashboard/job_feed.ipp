@@ -45,7 +45,7 @@ EDL_INLINE void job_feed::add_line(history_file::kind of, std::uint64_t step, st
   if (changed_) changed_();
 }
 
-/// A curve of half as many points looks the same; its last one stays.
+/// Drops every second point, which does not change a curve's look; keeps the last one.
 EDL_INLINE void job_feed::thin() {
   std::size_t seen[history_file::kinds]{};
   for (entry const& e : lines_) ++seen[std::size_t(e.series)];
@@ -62,7 +62,7 @@ EDL_INLINE void job_feed::drop_lines_after(std::uint64_t step) {
   {
     std::lock_guard const lock(mutex_);
     if (std::erase_if(lines_, [step](entry const& e) { return e.step > step; }) == 0) return;
-    removed(++newest_);  // whoever has read so far is to forget them
+    removed(++newest_);  // readers must discard what they have
   }
   if (changed_) changed_();
 }
@@ -178,7 +178,7 @@ EDL_INLINE bool is_history_field(std::string_view name) {
 
 namespace detail {
 
-/// Of a line those fields that a history has: whoever may write it could have linked or put anything there.
+/// Keeps only the fields that a history has: others may be able to write the file.
 inline nlohmann::json known_fields(nlohmann::json line) {
   auto const number = [](nlohmann::json const& x) { return x.is_number() || x.is_null(); };
   nlohmann::json const metrics = line.contains("metrics") ? line["metrics"] : nlohmann::json();

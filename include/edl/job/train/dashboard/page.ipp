@@ -11,7 +11,7 @@
 namespace edl::train {
 namespace detail {
 
-/// As a policy names what it allows.
+/// A digest in the notation of Content-Security-Policy.
 inline std::string digest_of(std::string const& text) {
   unsigned char digest[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<unsigned char const*>(text.data()), text.size(), digest);

@@ -60,7 +60,7 @@ struct page_server::state {
   void check_readers() const;
 
   page_options options;
-  bool const alone;          // only this machine sees it, and no token is wanted
+  bool const alone;          // only reachable from this machine, and no token is required
   mutable std::mutex mutex;  // guards `readers`
   std::condition_variable left;
   std::size_t readers = 0;
@@ -98,14 +98,15 @@ EDL_INLINE page_server::state::state(page_options o)
                                token_shown ? options.token : std::string()));
 }
 
-/// Another site's page must not read a page of this machine by a name that it makes stand for 127.0.0.1.
+/// Refuses other host names: a site could make its own name resolve to 127.0.0.1 and read this machine's
+/// page.
 EDL_INLINE void page_server::state::check_host(http::request const& r) const {
   if (alone && !detail::of_this_machine(detail::host_of(r.field("host"))))
     throw http::failure(
         403, "this page is served to this machine, as localhost; another address to listen at changes that");
 }
 
-/// Open pages leave connections for whoever asks for a document.
+/// Limits open pages, so that connections remain for requests of documents.
 EDL_INLINE void page_server::state::check_readers() const {
   std::lock_guard const lock(mutex);
   if (readers >= detail::most_readers)
@@ -159,7 +160,7 @@ EDL_INLINE asio::awaitable<void> page_server::state::follow(http::stream_writer&
     if (!more->empty())
       co_await to.write(*more);
     else if (!co_await changed.wait_until(std::chrono::steady_clock::now() + detail::beat))
-      co_await to.write(": nothing new\n\n");  // who has gone is found
+      co_await to.write(": nothing new\n\n");  // writing detects a reader that has left
   }
 }
 
@@ -175,7 +176,7 @@ EDL_INLINE page_server::~page_server() {
   s.node.stop();
 }
 
-/// Wakes readers, once for all that changes meanwhile.
+/// Wakes the readers, once for all changes since the last time.
 EDL_INLINE void page_server::wake() {
   state& s = *state_;
   if (s.waking.exchange(true)) return;

@@ -47,8 +47,7 @@ class fed_numbers {
   std::string const& unknown() const { return unknown_; }  ///< as found_features has it
   std::vector<record_feature> const& features() const { return features_; }
 
-  /// What `feed` makes of a record with these numbers, one feature behind the other, and `text` for each
-  /// text.
+  /// What `feed` makes of a record with these numbers, feature by feature, and with `text` for each text.
   std::vector<float> of(std::function<double(std::size_t at, bool whole)> const& number,
                         std::string_view text) {
     example record;
@@ -71,11 +70,11 @@ class fed_numbers {
     try {
       feed(record);
     } catch (std::exception const& e) {
-      why_ = e.what();  // of an id, maybe, once the numbers are there
+      why_ = e.what();  // perhaps because of an id, after it has written the numbers
     }
     return batch_.features;
   }
-  /// Why `feed` did not like the last record; empty: it did.
+  /// Why `feed` refused the last record; empty: it accepted it.
   std::string const& why() const { return why_; }
 
   static std::size_t values_of(record_feature const& f) {
@@ -83,7 +82,7 @@ class fed_numbers {
   }
 
  private:
-  /// Another text of the same pattern, which a date or a number stays with.
+  /// A different text with the same pattern, so that a date stays a date and a number a number.
   static std::string other(std::string text) {
     auto const at = text.find_last_of("1aA");
     if (at != text.npos) ++text[at];
@@ -92,7 +91,7 @@ class fed_numbers {
 
   void feed(example const& record) { trainer_->feed(record, batch_, 0, mode::prediction); }
 
-  std::vector<float> variables_;  // which nothing is computed with
+  std::vector<float> variables_;  // not used in any computation
   std::unique_ptr<worker::trainer> trainer_;
   data::batch batch_;
   std::vector<record_feature> features_;
@@ -105,7 +104,7 @@ class fed_numbers {
       "--export_preprocess: {}; leave the flag out, and the file takes what `feed` makes of a record", why));
 }
 
-/// Records that tell: nothing, a number that is large for the factor's sake, and the place of each number.
+/// Probing records: zeros, a number large enough to show the factor, and each number's own position.
 constexpr double large = 4096;
 inline std::array<std::function<double(std::size_t, bool)>, 4> told() {
   constexpr std::size_t low = 4096;
@@ -114,7 +113,7 @@ inline std::array<std::function<double(std::size_t, bool)>, 4> told() {
           [](std::size_t at, bool) { return double(at / low + 1); }};
 }
 
-/// Numbers of many kinds, to hold what was found against: as of a pixel, below 1, large, and of either sign.
+/// Varied numbers to verify a hypothesis: like pixels, below 1, large, and of either sign.
 inline double drawn(std::size_t at, bool whole, std::size_t which) {
   constexpr std::array<double, 4> sizes{255, 1, 300, 1e5};
   double const share = double(random_stream{which}.uniform(at));
@@ -151,7 +150,7 @@ EDL_INLINE std::map<std::string, onnx::preprocessing> arithmetic_of_feed(program
         name_of(in)));
   };
 
-  // Of each number of the row: where it comes from, and how.
+  // For each number of the row: its source, and how it is computed.
   struct origin {
     std::size_t at = 0;
     double factor = 0, offset = 0;
@@ -195,7 +194,7 @@ EDL_INLINE std::map<std::string, onnx::preprocessing> arithmetic_of_feed(program
     std::vector<bool> used(fed.total());
     for (std::size_t i = 0; i < in.count; ++i)
       if (origins[in.first + i].factor != 0) used[origins[in.first + i].at] = true;
-    std::vector<std::int64_t> place(fed.total());  // among the features that are used
+    std::vector<std::int64_t> place(fed.total());  // among the used features
     std::int64_t next = 0;
     for (std::size_t at = 0; record_feature const& f : fed.features()) {
       if (f.kind == example::kind::strings) continue;

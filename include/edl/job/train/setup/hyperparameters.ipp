@@ -14,14 +14,14 @@
 namespace edl::train {
 namespace detail {
 
-/// As a user writes it: `--set rate=0.1`.
+/// The flag as a user types it: `--set rate=0.1`.
 inline cli::flag as_typed(cli::flag f) {
   f.name = "set " + f.name;
   if (f.help.empty()) f.help = "a hyperparameter of the model";
   return f;
 }
 
-/// One text for equal values.
+/// The same text for equal values.
 inline std::string canonical(cli::flag::value_type what, std::string const& value) {
   using enum cli::flag::value_type;
   if (what == truth) return cli::parse_truth("set", value) ? "true" : "false";

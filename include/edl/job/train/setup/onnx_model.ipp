@@ -33,7 +33,8 @@
 namespace edl::train {
 namespace detail {
 
-/// What an id without a row has: its drawn values are of its own, and their mean stands for them.
+/// The tables, with a row for unknown ids: training would draw such a row, and the mean of the draws
+/// represents it.
 inline std::vector<onnx::table_rows> tables_of(program const& p) {
   std::vector<onnx::table_rows> all;
   for (std::size_t t = 0; t < p.embeddings.tables.size(); ++t) {
@@ -47,7 +48,7 @@ inline std::vector<onnx::table_rows> tables_of(program const& p) {
   return all;
 }
 
-/// The network, as the flags want it.
+/// Adds the network, as the flags request.
 inline std::map<std::string, onnx::preprocessing> add_model(onnx::graph& g, program const& p, job const& j,
                                                             record_facts const& known) {
   std::map<std::string, onnx::preprocessing> made;
@@ -58,7 +59,7 @@ inline std::map<std::string, onnx::preprocessing> add_model(onnx::graph& g, prog
   return made;
 }
 
-/// What the model takes of a record, before a job has trained it, or as it says itself.
+/// What the model reads from a record: found in the training data, or recorded in the trained model.
 inline record_facts known_facts(program const& p, job const& j) {
   if (!j.outputs.export_preprocess) return {};
   if (j.command == command::train && !j.data.training_data.empty())
@@ -68,8 +69,8 @@ inline record_facts known_facts(program const& p, job const& j) {
       find_model(j.checkpoints.checkpoint_dir_for_init, checkpoint::check::sizes, init_flag).path);
 }
 
-/// Whether a file begins as writers of ONNX begin: the version of the format, which other formats of Protocol
-/// Buffers count from 1, then another field. One that is empty is nobody's loss.
+/// Whether a file begins like those of ONNX writers: with the format's version, at least 3, then another
+/// field. Other formats based on Protocol Buffers count versions from 1. An empty file may be replaced.
 inline bool may_be_replaced(std::string const& file) {
   constexpr unsigned char first_version = 3;  // that was released
   constexpr unsigned char fields[] = {0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72};
@@ -82,7 +83,7 @@ inline bool may_be_replaced(std::string const& file) {
           std::ranges::count(fields, head[2]) > 0);
 }
 
-/// Batch normalisations that are not folded: the first ones.
+/// Names the first batch normalisations that are not folded.
 inline std::string staying(std::vector<std::string> const& layers) {
   std::size_t const n = std::min<std::size_t>(layers.size(), 3);
   return fmt::format("{} {}{}", fmt::join(layers.begin(), layers.begin() + std::ptrdiff_t(n), ", "),
@@ -97,7 +98,7 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
   std::error_code code;
   if (file.ends_with('/') || std::filesystem::is_directory(file, code))
     throw error(fmt::format("--export_onnx={}: that is a directory; name a file in it", file));
-  // What is renamed to a link's name takes its place.
+  // Renaming a file to a link's name replaces the link.
   if (std::filesystem::is_symlink(file, code))
     throw error(fmt::format("--export_onnx={}: that is a link; name its target, {}", file,
                             std::filesystem::weakly_canonical(file, code).native()));
@@ -115,7 +116,7 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
     if (!directory.empty() && whole(directory) == whole(file))
       throw error(
           fmt::format("--export_onnx={}: that is the directory of --{}; name a file in it", file, flag));
-  constexpr std::size_t longest = 220;  // with room for what a temporary has besides, and what lies beside it
+  constexpr std::size_t longest = 220;  // leaves room for the suffixes of temporary and companion files
   if (std::filesystem::path(file).filename().native().size() > longest)
     throw error(fmt::format("--export_onnx={}: a file's name may have {} bytes", file, longest));
   bool const made_here = !j.outputs.output.empty() && whole(parent) == whole(j.outputs.output);
@@ -123,13 +124,12 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
     throw error(
         fmt::format("--export_onnx={}: there is no directory {}; make it first", file, parent.native()));
   if (parent.empty() || std::filesystem::is_directory(parent, code)) try {
-      durable_file const tried(file);  // and not committed
+      durable_file const tried(file);  // never committed
     } catch (error const& e) {
       throw error(fmt::format("--export_onnx={}: {}", file, e.what()));
     }
   auto const tables = detail::tables_of(p);
-  std::vector<float> const any(j.outputs.export_fold_batch_norm ? p.layout.size()
-                                                                : 0);  // weights that are folded
+  std::vector<float> const any(j.outputs.export_fold_batch_norm ? p.layout.size() : 0);  // folded weights
   onnx::graph g(p.layout, any, tables);
   detail::add_model(g, p, j, detail::known_facts(p, j));
   std::vector<std::string> notes;
@@ -145,7 +145,7 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
 EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string const& from,
                                    logger const& log) {
   std::string const& file = j.outputs.export_onnx;
-  job reads;  // as an evaluation does, whatever the job was
+  job reads;  // as an evaluation does, whatever the job's command
   reads.command = edl::command::evaluate;
   reads.seed = j.seed;
   auto const policy = policy_of(reads);

@@ -27,7 +27,7 @@
 namespace edl::train {
 namespace detail {
 
-/// A name made of `begin`, digits and `end`.
+/// Whether a name consists of `begin`, digits and `end`.
 inline bool is_numbered(std::string_view name, std::string_view begin, std::string_view end) {
   if (!name.starts_with(begin) || !name.ends_with(end) || name.size() <= begin.size() + end.size())
     return false;
@@ -48,7 +48,7 @@ inline bool is_profile(std::string_view name) {
          name == "local.txt" || name == "local.json";
 }
 
-/// A file of --wrong, or a part of one.
+/// Whether a name is that of a file of --wrong, or of a part of one.
 inline bool is_wrong(std::string_view name) {
   std::size_t const is = name.find("-is-");
   return name == "wrong.jsonl" || is_numbered(name, "part-", ".jsonl") ||
@@ -58,8 +58,8 @@ inline bool is_wrong(std::string_view name) {
 
 using wanted_name = bool (*)(std::string_view);
 
-/// As std::filesystem::create_directories. What is forced to the disk in there later would be lost with its
-/// directory.
+/// Like std::filesystem::create_directories, but syncs the new directories: otherwise files synced in them
+/// later could be lost with them.
 inline bool make_lasting(std::string const& path, std::error_code& failed) {
   namespace fs = std::filesystem;
   std::vector<fs::path> changed;
@@ -71,12 +71,12 @@ inline bool make_lasting(std::string const& path, std::error_code& failed) {
   bool const made = fs::create_directories(path, failed);
   for (fs::path const& parent : changed) try {
       sync_directory(parent);
-    } catch (error const&) {  // a file system that cannot
+    } catch (error const&) {  // the file system does not support that
     }
   return made;
 }
 
-/// The entries of a directory that are links.
+/// The symbolic links in a directory.
 inline std::vector<std::filesystem::path> links_in(std::filesystem::path const& directory) {
   std::vector<std::filesystem::path> all;
   std::error_code code, unknown;
@@ -85,8 +85,8 @@ inline std::vector<std::filesystem::path> links_in(std::filesystem::path const& 
   return all;
 }
 
-/// Refuses a directory of results in which somebody's file may be among those that are removed first, or take
-/// the place of one: the data, also by a link to them, and links, of which edl makes none.
+/// Refuses a directory of results in which files of the user could be removed or replaced: the data, also
+/// through a link, and links, which edl never creates.
 inline void check_apart(char const* flag, std::string const& directory, wanted_name removed,
                         char const* data_flag = "", std::string const& data = {}) {
   namespace fs = std::filesystem;
@@ -96,7 +96,7 @@ inline void check_apart(char const* flag, std::string const& directory, wanted_n
           fmt::format("{}={}: {} there is a link, and files with such names are removed: remove it yourself, "
                       "or choose another directory",
                       flag, directory, link.filename().native()));
-  std::error_code none;  // what is no path lies nowhere
+  std::error_code none;  // an invalid path is nowhere
   auto const whole = [&](fs::path const& at) {
     fs::path const one = fs::canonical(at, none);
     return none ? fs::absolute(at, none) : one;
@@ -120,7 +120,7 @@ inline void check_apart(char const* flag, std::string const& directory, wanted_n
   }
 }
 
-/// Removes what an earlier run, perhaps of more tasks or workers, has left beside this one's files.
+/// Removes what an earlier run, perhaps with more tasks or workers, has left among this run's files.
 inline void remove_earlier(std::string const& flag, std::string const& directory, wanted_name wanted,
                            logger const& log) {
   std::error_code code;
@@ -188,7 +188,7 @@ EDL_INLINE std::uint64_t begin_epoch(job const& j, checkpoint::directory_lock* h
     if (std::string const aside = checkpoint::set_aside_strays(j.checkpoints.checkpoint_dir, allowed);
         !aside.empty())
       log.warning(aside);
-  } catch (error const& e) {  // they are not the newest, and are set aside later
+  } catch (error const& e) {  // they are not the newest, and can be set aside later
     log.warning(fmt::format("--checkpoint_dir={}: {}", j.checkpoints.checkpoint_dir, e.what()));
   }
   return epoch;

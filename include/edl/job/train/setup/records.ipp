@@ -24,14 +24,14 @@
 namespace edl::train {
 namespace detail {
 
-/// Records in a copy of objects, which stays for as long as they are read.
+/// Records in a copy of objects. Keeps the copy while they are read.
 struct copied_source final : data::forwarding_source {
   copied_source(bucket::local_copy of, data::source_options const& how)
       : forwarding_source(data::open_source(of.path(), how)), copy(std::move(of)) {}
   bucket::local_copy copy;
 };
 
-/// What opens objects of buckets, too, but for those that the model opens by itself.
+/// An opener that also reads objects of buckets, except those that the model opens itself.
 inline data::opener with_buckets(job const& j, data::opener const& own, logger const& log) {
   return [&j, &own, &log](std::string const& path, data::source_options const& how) {
     std::unique_ptr<data::source> opened = own ? own(path, how) : nullptr;
@@ -56,7 +56,7 @@ inline std::unique_ptr<data::source> open_data(job const& j, std::string const& 
                            with_buckets(j, own, log));
 }
 
-/// What the labels of a set with named classes mean.
+/// Describes the labels of a set with named classes.
 inline std::string described_classes(std::span<std::string const> classes) {
   constexpr std::size_t most = 20;
   std::string all;
@@ -117,7 +117,7 @@ EDL_INLINE records open_records(job const& j, data::opener const& own, logger co
 }
 
 EDL_INLINE void tell_of(records const& r, job const& j, update_rule const& rule, logger const& log) {
-  std::string missing;  // told once: the files of a job are alike in that
+  std::string missing;  // logged once, because a job's files are alike
   auto const notes = [&](std::unique_ptr<data::source> const& of) {
     if (!of) return;
     for (std::string const& line : of->notes()) log.warning(line);
@@ -160,7 +160,7 @@ EDL_INLINE std::uint64_t training_steps(job const& j, data::source const& traini
                                     ? std::uint64_t(std::max(1, j.processes.num_workers))
                                     : 1,
                       of_a_step = minibatches_of_a_step(j) * workers;
-  std::uint64_t minibatches = 0;  // of an epoch: a shard's last one may not be full
+  std::uint64_t minibatches = 0;  // of an epoch; the last one of a shard may be short
   for (data::shard const& s : training.shards()) minibatches += (s.records + size - 1) / size;
   std::uint64_t const steps =
       (minibatches * std::uint64_t(std::max(0, j.data.num_epochs)) + of_a_step - 1) / of_a_step;

@@ -29,13 +29,13 @@ inline std::vector<master::shard> shards_of(data::source const* from) {
   return out;
 }
 
-/// `a` × `b`, or the greatest number.
+/// `a` × `b`, saturated.
 inline std::uint64_t times(std::uint64_t a, std::uint64_t b) {
   return a > ~std::uint64_t{0} / b ? ~std::uint64_t{0} : a * b;
 }
 
-/// Versions that are kept for evaluations. What workers have in hand is trained on before an evaluation is
-/// begun: two tasks each. None of these versions is to be given up where they decide on something.
+/// The number of versions kept for evaluations. Before an evaluation starts, workers complete the tasks that
+/// they hold, two each. If evaluations decide something, no such version may be dropped.
 inline std::size_t frozen_versions(job const& j) {
   constexpr std::size_t usual = 2, most = 64;
   if (!(j.evaluation.save_best || j.evaluation.early_stopping) || j.evaluation.evaluation_steps == 0)
@@ -46,8 +46,8 @@ inline std::size_t frozen_versions(job const& j) {
   return std::size_t(std::min<std::uint64_t>(most, usual + steps / j.evaluation.evaluation_steps));
 }
 
-/// --max_step in minibatches of the whole job. What an earlier run applied may have been more or fewer of
-/// them to a step, and so may the last step of its data.
+/// --max_step in minibatches of the whole job. An earlier run may have had another number of minibatches per
+/// step, and the last step of its data may have been smaller.
 inline std::uint64_t last_minibatch(job const& j, master::restore_point const& from) {
   std::uint64_t const of_a_step = minibatches_of_a_step(j);
   std::uint64_t applied = 0;
@@ -58,7 +58,7 @@ inline std::uint64_t last_minibatch(job const& j, master::restore_point const& f
   return left > ~std::uint64_t{0} - applied ? left : applied + left;
 }
 
-inline constexpr std::size_t most_account_lines = 8;  // with a line for each epoch
+inline constexpr std::size_t most_account_lines = 8;  // one for each epoch
 
 inline part_rates rates_of(job const& j, program const& p) {
   return j.command == command::train ? rates_of_parts(p.layout, p.rates, j.training.rates) : part_rates{};
@@ -69,7 +69,7 @@ inline kernels kernels_of(job const& j) {
   return same_bits && j.compute.kernels == kernels::measured ? kernels::fixed : j.compute.kernels;
 }
 
-/// The file of measurements: as told, or where a user's caches are; empty where the user has no place.
+/// The file of kernel measurements: as given, or in the user's cache directory; empty if there is none.
 inline std::string kernel_cache_of(job const& j) {
   if (!j.compute.kernel_cache.empty())
     return j.compute.kernel_cache == "none" ? std::string() : j.compute.kernel_cache;
@@ -97,7 +97,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.minibatches_per_task = std::uint64_t(j.data.num_minibatches_per_task);
   o.num_epochs = j.data.num_epochs;
   if (p.rule->depends_on_training() && r.training) o.steps = training_steps(j, *r.training);
-  // Zero is the end only to the user, and never to the master.
+  // For the user 0 means the end of training; the master has no such value.
   o.evaluation_steps = j.evaluation.evaluation_steps > 0 ? j.evaluation.evaluation_steps : ~std::uint64_t{0};
   o.judges = j.evaluation.save_best || j.evaluation.early_stopping;
   o.checkpoint = o.final_checkpoint = j.command == command::train && !j.checkpoints.checkpoint_dir.empty();
@@ -145,14 +145,14 @@ EDL_INLINE int threads_of(job const& j, int processes) {
 EDL_INLINE std::string precision_note(job const& j, worker::trainer const& from) {
   std::string const device = from.device();
   bool const processor = device.empty() || device.starts_with("the processor");
-  // --device=cpu is told of before there is a trainer.
+  // --device=cpu is reported before there is a trainer.
   if (j.compute.precision != precision::tf32 || j.compute.device != worker::device_kind::any || !processor)
     return {};
   return "--precision=tf32 does nothing: it is of a GPU, and the processor computes in float32 here";
 }
 
 EDL_INLINE worker::trainer_options trainer_options_of(job const& j, program const& p, int workers, int id) {
-  // What may throw comes first: GCC 12 destroys twice what half an aggregate has.
+  // Call what may throw first: GCC 12 destroys the members of a half-built aggregate twice.
   auto rated = detail::rates_of(j, p).elements;
   return {.max_batch = j.data.minibatch_size,
           .seed = j.seed,
@@ -197,7 +197,7 @@ EDL_INLINE worker::session_options session_options_of(job const& j, program cons
 }
 
 EDL_INLINE std::unique_ptr<ps::policy> policy_of(job const& j) {
-  // One gradient is enough for a step: to refuse those that others overtook would only throw work away.
+  // If one gradient is enough for a step, refusing those that others overtook would only waste work.
   bool const one_is_enough =
       j.training.grads_to_wait == 1 && (j.strategy == strategy::local || !j.training.sync_version_tolerance);
   if (j.training.use_async || one_is_enough)
@@ -272,7 +272,7 @@ EDL_INLINE std::vector<std::string> account_lines(master::coordinator const& c) 
         "{}{} records in the data set, {} counted once, {} skipped as damaged, {} left", which, records,
         done.records_done, done.records_skipped, records - done.records_done - done.records_skipped));
   };
-  // Of many, those in which nothing else happened are one line, so that what was said before stays in sight.
+  // Merge consecutive epochs without incidents into one line, so that earlier lines stay visible.
   auto const alike = [](auto const& a, auto const& b) {
     return a.records_done == b.records_done && a.records_skipped == b.records_skipped;
   };

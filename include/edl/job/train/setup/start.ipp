@@ -26,13 +26,14 @@
 namespace edl::train {
 namespace detail {
 
-/// A model exported by --output or --export_onnx, or by anybody with the same names and extents.
+/// Whether a file is a model written by --output or --export_onnx, or by another program with the same names
+/// and extents.
 inline bool is_model_file(std::string const& path) {
   return path.ends_with(".safetensors") || checkpoint::is_onnx(path);
 }
 
 inline master::restore_point point_of(job const& j, std::string const& path) {
-  // A new job counts its steps from the start; only who does not train speaks of the version.
+  // A new job counts its steps from 0; only jobs that do not train report the model's version.
   if (j.checkpoints.skip_mismatch) return {path, 0, {}};
   if (is_model_file(path))
     return {path, j.command == command::train ? 0 : checkpoint::model_version(path), {}};
@@ -40,7 +41,7 @@ inline master::restore_point point_of(job const& j, std::string const& path) {
   return {path, m.version, m.applied()};
 }
 
-/// How the records of two data sets differ, by their first difference.
+/// Describes the first difference between the records of two data sets.
 inline std::string other_shards(std::vector<checkpoint::manifest::shard> const& theirs,
                                 std::vector<checkpoint::manifest::shard> const& ours) {
   if (theirs.size() != ours.size())
@@ -53,7 +54,7 @@ inline std::string other_shards(std::vector<checkpoint::manifest::shard> const& 
   return "other --training_data";
 }
 
-/// Throws error when the data set is not the one that the checkpoint's ledger speaks of.
+/// Throws error unless the data set is that of the checkpoint's ledger.
 inline void check_same_job(job const& j, std::string const& checkpoint, checkpoint::manifest const& theirs,
                            checkpoint::manifest const& ours) {
   auto const same_shards = std::ranges::equal(theirs.shards, ours.shards, [](auto const& a, auto const& b) {
@@ -82,7 +83,7 @@ inline void check_same_job(job const& j, std::string const& checkpoint, checkpoi
           ours.shards[i].name, j.data.training_data, checkpoint, checkpoint));
 }
 
-/// Tells of a job whose epochs are all done, which ends at once.
+/// Logs that a job's epochs are all done, so that it ends at once.
 inline void tell_if_done(job const& j, checkpoint::manifest const& ours, ledger const& applied,
                          logger const& log) {
   std::uint64_t all = 0, done = 0;
@@ -96,7 +97,7 @@ inline void tell_if_done(job const& j, checkpoint::manifest const& ours, ledger 
                     j.data.num_epochs));
 }
 
-/// Tells of hyperparameters that had other values in the checkpoint.
+/// Logs hyperparameters whose values differ from the checkpoint's.
 inline void tell_other_values(checkpoint::manifest const& theirs, checkpoint::manifest const& ours,
                               logger const& log) {
   settings const was = read_settings(theirs.hyperparameters);
@@ -107,7 +108,7 @@ inline void tell_other_values(checkpoint::manifest const& theirs, checkpoint::ma
                               name, value, old->second, name, old->second));
 }
 
-/// The part of a manifest that says which job a checkpoint is of.
+/// The part of a manifest that identifies the job.
 inline checkpoint::manifest describe(job const& j, records const& r) {
   checkpoint::manifest m;
   m.job = j.name;
@@ -123,7 +124,7 @@ inline checkpoint::manifest describe(job const& j, records const& r) {
   return m;
 }
 
-/// The newest checkpoint in --checkpoint_dir, as far as the command line allows to look for it.
+/// Searches --checkpoint_dir for the newest checkpoint, if the command line permits that.
 inline checkpoint::checkpoint_search own_checkpoints(job const& j) try {
   return checkpoint::find_checkpoint(j.checkpoints.checkpoint_dir, checkpoint::check::checksums,
                                      j.checkpoints.ignore_damaged_checkpoints
@@ -135,7 +136,7 @@ inline checkpoint::checkpoint_search own_checkpoints(job const& j) try {
                                             e.what()));
 }
 
-/// Where the job's own checkpoints left off, if it has any.
+/// The point from which the job's own newest checkpoint continues, if there is one.
 inline std::optional<master::restore_point> own_progress(job const& j, records const& r, logger const& log) {
   if (j.checkpoints.checkpoint_dir.empty()) return std::nullopt;
   auto const found = own_checkpoints(j);
@@ -161,7 +162,7 @@ inline std::optional<master::restore_point> own_progress(job const& j, records c
   return master::restore_point{*found.newest, theirs.version, theirs.applied(), theirs.generation};
 }
 
-/// Whether a checkpoint is one of the job's own, whose ledger counts.
+/// Whether a checkpoint is the job's own, so that its ledger counts.
 inline bool is_own(job const& j, std::string const& path) {
   namespace fs = std::filesystem;
   auto const plain = [](fs::path const& p) { return (p / "").lexically_normal(); };
@@ -169,7 +170,7 @@ inline bool is_own(job const& j, std::string const& path) {
          plain(fs::path(path).parent_path()) == plain(j.checkpoints.checkpoint_dir);
 }
 
-/// Checks and tells what a new job finds of its model in the one that it is to begin from.
+/// Checks which parts of a new job's model the given one has, and logs them.
 inline void tell_what_fits(job const& j, program const& p, std::string const& path, logger const& log) {
   auto const from = open_other_model(p, path);
   auto const match = from.match(p.layout, p.weight_names);
@@ -197,14 +198,14 @@ inline void tell_what_fits(job const& j, program const& p, std::string const& pa
           "table '{}' begins without rows: only an exported model with such a table contains any", t.name));
 }
 
-/// Who evaluates or predicts needs all of the model.
+/// Evaluation and prediction need the complete model.
 inline void check_whole(program const& p, std::string const& path) {
   if (auto const match = open_other_model(p, path).match(p.layout, p.weight_names); !match.whole())
     throw error(fmt::format("{} is not of this model: {}", path, match.describe()));
-  if (checkpoint::is_onnx(path)) checkpoint::import_rows(path, p.layout, {});  // says that there are none
+  if (checkpoint::is_onnx(path)) checkpoint::import_rows(path, p.layout, {});  // throws: it has no rows
 }
 
-/// Whoever makes a new model reads the training data for itself: all see the same.
+/// Every process that creates the initial model reads the training data itself, so all see the same.
 inline initial_variables prepared(job const& j, program const& p) {
   initial_variables all(p.layout);
   std::unique_ptr<data::source> from;
@@ -268,7 +269,7 @@ EDL_INLINE std::string find_model(std::string const& given, logger const& log, c
 }
 
 EDL_INLINE std::string trained_hyperparameters(std::string const& given) {
-  // Each process of a job asks: one of them reads the whole model later, and tells what it finds.
+  // Every process of a job calls this; one of them later reads the whole model and reports damage.
   return hyperparameters_at(detail::model_at(given, checkpoint::check::sizes, init_flag).path);
 }
 
@@ -290,7 +291,7 @@ EDL_INLINE std::vector<data::table_column> trained_columns(job const& j) try {
   for (record_feature const& f : facts_at(model.path).inputs) all.push_back({.name = f.name, .kind = f.kind});
   return all;
 } catch (error const&) {
-  return {};  // who reads the model says what is wrong with it
+  return {};  // reading the model reports the error
 }
 
 EDL_INLINE record_facts facts_of(program const& p, data::source const& training) {
@@ -320,7 +321,7 @@ EDL_INLINE checkpoint::job_files files_of(job const& j, program const& p, record
 EDL_INLINE master::restore_point beginning(job const& j, logger const& log) {
   if (j.checkpoints.checkpoint_dir_for_init.empty()) return {};
   master::restore_point point = detail::point_of(j, find_model(j.checkpoints.checkpoint_dir_for_init, log));
-  point.applied = {};  // its values, not its past
+  point.applied = {};  // its values, not its history
   return point;
 }
 
@@ -364,13 +365,13 @@ EDL_INLINE master::restore_point start_of(job const& j, program const& p, record
 
 namespace detail {
 
-/// Rows that a trained table lacks are what its job would have made of them, whoever asks with what seed.
+/// Rows missing from a trained table become what the training job would have drawn, whatever this job's seed.
 inline void take_seed(ps::store& s, job const& j, program const& p, std::string const& from) {
   if (j.command == command::train || s.rows().tables() == 0) return;
   s.rows().seed(table_seeds(p, from, j.seed));
 }
 
-/// Variables and tables of the same name and shape as in `from`, and the others as they are in a new model.
+/// Takes variables and tables that have the same name and shape in `from`; initialises the others.
 inline void begin_with_what_fits(ps::store& s, program const& p, std::string const& directory,
                                  std::function<void(std::size_t, std::span<float>)> const& initialise) {
   auto const from = open_other_model(p, directory);
