@@ -19,7 +19,7 @@ struct claimant {
   double fair = 0;    ///< how many workers max-min fairness would give it, nodes' borders apart
 };
 
-/// Decides who gets the room that remains when every job has its minimum. Pure.
+/// Decides which job gets the room that remains when every job has its minimum. Pure.
 struct policy {
   char const* name;
   char const* help;

@@ -162,7 +162,7 @@ EDL_INLINE bool wants_room(nlohmann::json const& pod) {
       std::string const why = text(field(c, {"message"}));
       return has(why, "Insufficient ") || has(why, "Too many pods");
     }
-  return true;  // the scheduler has not looked at it yet
+  return true;  // the scheduler has not tried it yet
 }
 
 }  // namespace edl::controller

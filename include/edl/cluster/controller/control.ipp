@@ -106,8 +106,7 @@ EDL_INLINE kueue::assessment control::unknown(kueue::situation const& is) const 
 /// must keep their quota. The API server deletes the objects.
 EDL_INLINE void control::release_workloads(std::string const& key, task& t) const {
   for (auto const& [owner, all] : queues_.workloads()) {
-    if (known_.knows(owner))
-      continue;  // of the namespaces that are looked at: Workloads of others are not known
+    if (known_.knows(owner)) continue;  // `queues_` has no Workloads of unwatched namespaces
     std::uint32_t pods = 0;
     for (pod_record const* p : known_.pods_of(owner)) pods += p->at != pod_record::phase::over;
     for (auto const& [name, w] : all)

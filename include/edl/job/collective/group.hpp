@@ -75,9 +75,9 @@ class group {
 
  private:
   struct flow;    // bytes to or from a member, through pieces of memory one after the other
-  struct course;  // what goes around the ring
+  struct course;  // the schedule of a ring
 
-  bool begin();  // an operation; true: in shared memory
+  bool begin();  // of an operation; true: in shared memory
   [[noreturn]] void lost(int rank, char const* how) const;
   void check(std::uint64_t const (&head)[2], int from) const;
   std::uint64_t mark() const;
@@ -121,18 +121,18 @@ class group {
   std::vector<net::byte_stream> links_;
   group_options options_;
   std::uint64_t operations_ = 0;
-  std::vector<std::byte> received_;     // before it is added
+  std::vector<std::byte> received_;     // before addition
   std::vector<std::uint16_t> to_send_;  // bfloat16
-  std::vector<float> partner_;          // what a partner has sent
+  std::vector<float> partner_;          // received from a partner
   time_point moved_;                    // when bytes moved last
   std::atomic<bool> aborted_{false};
 
   bool set_up_ = false, spins_ = false;
   int waited_ = 0, pause_ = 0;  // waits since the last that spun in vain, and how many of them do not spin
   std::unique_ptr<segment> segment_;
-  std::atomic<segment*> known_{nullptr};  // the same, for who aborts
+  std::atomic<segment*> known_{nullptr};  // the same, for the thread that aborts
   std::uint64_t round_ = 0, posts_ = 0;   // of blocks; of this member
-  std::uint64_t last_post_ = 0;           // after which a member has no part in the operation any more
+  std::uint64_t last_post_ = 0;           // after which this member has no further part in the operation
   segment::purpose purpose_{};
 };
 

@@ -67,7 +67,7 @@ class segment {
     std::atomic<std::uint64_t> purposes[2][2];
     alignas(
         128) std::atomic<std::uint64_t> waits;  // 0: it does not; else `whom` (upper 16 bits) and for what
-    std::atomic<std::uint64_t> lost;            // used of the first: rank + 1
+    std::atomic<std::uint64_t> lost;            // used in the first place only: rank + 1
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

@@ -17,7 +17,7 @@
 
 namespace edl {
 
-/// What a job is to do.
+/// The command of a job.
 enum class command { train, evaluate, predict };
 
 constexpr std::array<std::string_view, 3> names(command) { return {"train", "evaluate", "predict"}; }
@@ -99,7 +99,7 @@ struct job_options {
   struct training {
     bool use_async = false;
     int grads_to_wait = 1;
-    std::optional<std::uint64_t> sync_version_tolerance;  ///< not set: 0, or no limit with grads_to_wait 1
+    std::optional<std::uint64_t> sync_version_tolerance;  ///< not set: 0; no limit if grads_to_wait is 1
     bool lr_staleness_modulation = false;
     int get_model_steps = 1;
     gradient_format gradients = gradient_format::float32;
@@ -109,7 +109,7 @@ struct job_options {
     int small_tables_mib = 256;           ///< size of tables up to which all workers have all rows
     float clip_value = 0, clip_norm = 0;  ///< of a minibatch's gradient; 0: it is not clipped
     bool leave_bad_nodes = false;         ///< workers check their machine, and slow ones are replaced
-    float verify_gradients = 0;           ///< share of the minibatches that a second worker repeats; 0: none
+    float verify_gradients = 0;           ///< share of minibatches that a second worker recomputes; 0: none
     float moving_average = 0;             ///< decay of the average of the weights; 0: no average
     std::string freeze;                   ///< patterns of variables that are not trained, separated by ','
     std::string rates;                    ///< factors of the rate for parts, as `read_rates` reads them
@@ -149,9 +149,9 @@ struct job_options {
   struct outputs {
     std::string output;                   ///< directory of the trained model
     std::string export_onnx;              ///< file to which it is also written as ONNX
-    bool export_fold_batch_norm = false;  ///< there: into the weights of the layer before
-    bool export_preprocess = false;       ///< there: with what `feed` computes of a record's numbers
-    bool export_rows_as_inputs = false;   ///< there: without tables, whose rows are inputs
+    bool export_fold_batch_norm = false;  ///< there: fold into the weights of the previous layer
+    bool export_preprocess = false;       ///< there: include what `feed` computes from a record's numbers
+    bool export_rows_as_inputs = false;   ///< there: make rows of tables inputs, and omit the tables
     std::string prediction_outputs = "predictions";  ///< directory of the predictions
     edl::prediction_format prediction_format = edl::prediction_format::csv;
     std::string prediction_columns;  ///< features of the records, separated by ','

@@ -101,7 +101,7 @@ class dispatcher {
   std::uint32_t epochs_said_ = 0;
   speed_log speeds_;
   gradient_checks checks_;
-  std::map<failed_on, unsigned> blamed_;  // tasks that failed there, one after the other, and not elsewhere
+  std::map<failed_on, unsigned> blamed_;  // consecutive tasks that failed there and completed elsewhere
   std::vector<suspect> suspects_;
 };
 

@@ -71,7 +71,7 @@ struct job_options {
   duration hang = std::chrono::seconds(60);
   duration gathering = std::chrono::seconds(3);    ///< how long the first world waits for all workers
   duration absence = std::chrono::seconds(60);     ///< a worker that delays a world for this long is lost
-  duration exit_grace = std::chrono::seconds(10);  ///< a lost process whose end is not told is replaced after
+  duration exit_grace = std::chrono::seconds(10);  ///< grace for the report that a lost process has ended
   /// If no member at all is heard, the master itself may be cut off: for this long it gives up no member.
   duration isolation = std::chrono::seconds(60);
   duration adoption =

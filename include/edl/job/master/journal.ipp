@@ -109,7 +109,7 @@ EDL_INLINE void keep_before(std::string const& path) {
 
 EDL_INLINE bool is_there(std::string const& path) {
   std::error_code failed;
-  return std::filesystem::exists(path, failed) || failed;  // what cannot be looked at may be there
+  return std::filesystem::exists(path, failed) || failed;  // if the check fails, the file may exist
 }
 
 }  // namespace detail

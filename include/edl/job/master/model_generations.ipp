@@ -382,7 +382,7 @@ EDL_INLINE void model_generations::go_back_to(restore_point point, time_point no
 EDL_INLINE void model_generations::begin(time_point now) {
   invariant(!job_.leasing(), "a generation begins once");
   job_.enter(job_phase::running);
-  newest_good_.reset();  // what goes on has been gone back to before, by this master or another
+  newest_good_.reset();  // the rollback, if there was one, is complete
   if (auto const since = std::exchange(stood_since_, std::nullopt)) standstill_ = now - *since;
   if (options_.type == job_type::evaluation_only && versions_.evaluations().idle())
     versions_.evaluations().version_reached({point_->version, false}, now);

@@ -75,7 +75,7 @@ class model_versions {
   evaluation evaluation_;
   checkpoint_queue checkpoints_;
   std::uint64_t newest_;
-  std::uint64_t announced_ = 0;            // the newest version that has been, or need not be
+  std::uint64_t announced_ = 0;            // the newest version that was reported, or need not be
   std::optional<std::uint64_t> unjudged_;  // a checkpoint that waits for evaluations
   std::optional<std::uint64_t> last_;      // reported in the closing phase
   std::string unevaluated_;

@@ -97,12 +97,12 @@ class server_generations {
  private:
   options options_;
   std::uint64_t past_, past_version_ = 0;
-  std::uint32_t of_past_ = 0;  // servers that were wanted before the first generation, at most
+  std::uint32_t of_past_ = 0;  // most servers that were required before the first generation
   time_point began_;
   std::set<std::uint32_t> configured_;
   bool keeping_ = false;
   bool ever_ = false;
-  range_holders holders_;  // of the state of the newest whole generation
+  range_holders holders_;  // of the newest complete generation's state
   std::vector<range_place> places_;
   std::optional<copy_position> kept_;
   std::uint64_t leap_ = 1;

@@ -11,20 +11,20 @@
 
 namespace edl::master {
 
-/// How fast a job trains with how many workers, by the records of the tasks that they complete.
+/// How fast a job trains with how many workers, measured by the records of completed tasks.
 ///
-/// A measurement is a time in which the workers that contribute are the same, and in which all of them train.
-/// Their number is the size. Its first completed task begins it and is not counted; it ends whenever each of
-/// them has completed another.
+/// A measurement covers a period in which the contributing workers stay the same and all of them train. Their
+/// number is its size. Its first completed task starts it and does not count; it ends whenever each worker
+/// has completed another one.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class speed_log {
  public:
   struct options {
-    duration least = std::chrono::seconds(5);  ///< a measurement is shown from then on
-    duration most = std::chrono::seconds(60);  ///< then the next begins, so that changes of speed show
-    std::uint64_t tasks = 4;                   ///< that are counted, at least
-    std::size_t sizes = 32;                    ///< that are remembered: those measured last
+    duration least = std::chrono::seconds(5);  ///< a measurement is reported after this time
+    duration most = std::chrono::seconds(60);  ///< then the next one begins, so that changes of speed show
+    std::uint64_t tasks = 4;                   ///< least number of counted tasks
+    std::size_t sizes = 32;                    ///< how many sizes are kept: those measured last
   };
 
   explicit speed_log(options o) : options_(o) {}
@@ -33,25 +33,25 @@ class speed_log {
   /// A worker has completed a training task.
   void completed(std::uint32_t worker, std::uint64_t records, time_point now);
 
-  /// A worker contributes no more.
+  /// A worker no longer contributes.
   void gone(std::uint32_t worker);
 
-  /// Not all of them train: they evaluate, or are held up. What is measured is dropped.
+  /// Not all workers train: they evaluate, or wait. Discards the current measurement.
   void interrupted();
 
-  /// Records a second, by size.
+  /// Records per second, by size.
   std::map<std::uint32_t, double> const& all() const { return speeds_; }
 
  private:
   void remember(std::uint32_t size, double speed);
 
   options options_;
-  std::set<std::uint32_t> workers_;  // that contribute
-  std::set<std::uint32_t> seen_;     // of them, since the last look at the speed
+  std::set<std::uint32_t> workers_;  // those that contribute
+  std::set<std::uint32_t> seen_;     // those that completed a task since the last evaluation of the speed
   std::optional<time_point> since_;
   std::uint64_t records_ = 0, tasks_ = 0, turn_ = 0;
   std::map<std::uint32_t, double> speeds_;
-  std::map<std::uint32_t, std::uint64_t> turns_;  // when a size was measured last
+  std::map<std::uint32_t, std::uint64_t> turns_;  // when each size was measured last
 };
 
 }  // namespace edl::master

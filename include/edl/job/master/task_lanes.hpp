@@ -11,7 +11,7 @@
 
 namespace edl::master {
 
-/// The tasks of all epochs, in order, assigned to lanes in turn, as if a fixed number of workers of equal
+/// Assigns the tasks of all epochs, in order, to lanes in turn, as if a fixed number of workers of equal
 /// speed took the next task whenever they have finished one. A lane's tasks do not depend on speeds or losses
 /// of workers.
 ///
@@ -23,8 +23,8 @@ class task_lanes {
  public:
   struct options {
     std::uint32_t lanes = 1;
-    std::uint32_t epochs = 1;           ///< so many at most
-    std::uint64_t seed = 0;             ///< as of `epoch_order`
+    std::uint32_t epochs = 1;           ///< number of epochs
+    std::uint64_t seed = 0;             ///< for `epoch_order`
     bool shuffle = true;                ///< likewise
     std::uint64_t max_minibatches = 0;  ///< assigns no more than this many; 0: no limit
   };
@@ -45,12 +45,12 @@ class task_lanes {
   /// to the limit.
   std::uint64_t dealt_minibatches(task_key const& key) const;
 
-  /// Whether no lane has any more.
+  /// Whether no lane has further tasks.
   bool over() const;
 
  private:
   struct head {
-    std::uint64_t place = 0;  // in the row of all epochs' tasks
+    std::uint64_t place = 0;  // position in the sequence of all epochs' tasks
     std::optional<task_key> next;
   };
 
@@ -58,11 +58,11 @@ class task_lanes {
   std::vector<std::uint32_t> const& order_of(task_plan const& plan, std::uint32_t epoch);
 
   options options_;
-  std::uint64_t end_;  // of the places
+  std::uint64_t end_;  // the end of that sequence
   std::optional<task_key> last_;
-  std::uint64_t of_last_ = 0;  // minibatches of the last task that are dealt out
+  std::uint64_t of_last_ = 0;  // assigned minibatches of the last task
   std::vector<head> heads_;
-  std::map<std::uint32_t, std::vector<std::uint32_t>> orders_;  // of the epochs where lanes are
+  std::map<std::uint32_t, std::vector<std::uint32_t>> orders_;  // the orders of epochs in which lanes are
 };
 
 }  // namespace edl::master

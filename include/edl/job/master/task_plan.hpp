@@ -16,20 +16,20 @@ struct shard {
 
 /// Records [begin, end) of a shard.
 struct task_range {
-  std::uint32_t shard = 0;  ///< place in the data set
+  std::uint32_t shard = 0;  ///< index in the data set
   std::uint64_t begin = 0, end = 0;
 
   std::uint64_t records() const { return end - begin; }
   friend bool operator==(task_range const&, task_range const&) = default;
 };
 
-/// The order of an epoch's tasks: a pure function of the seed and the epoch, or, unless it is shuffled,
-/// theirs in the data set.
+/// The order of an epoch's tasks: a pure function of the seed and the epoch if shuffled, otherwise the order
+/// in the data set.
 std::vector<std::uint32_t> epoch_order(std::uint32_t tasks, std::uint64_t seed, std::uint32_t epoch,
                                        bool shuffle);
 
-/// A data set cut into tasks: each shard into runs of `records_per_task`, the last of a shard may be shorter.
-/// Nothing is kept per task.
+/// A data set cut into tasks: each shard into runs of `records_per_task` records; a shard's last one may be
+/// shorter. Needs no memory per task.
 ///
 /// Thread safety: immutable.
 class task_plan {
@@ -74,7 +74,7 @@ class task_plan {
 
   std::vector<shard> shards_;
   options options_;
-  std::vector<sums> ends_;  // of the shards up to and with this one
+  std::vector<sums> ends_;  // sums up to and including each shard
 };
 
 }  // namespace edl::master

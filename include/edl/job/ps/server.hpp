@@ -57,7 +57,7 @@ class server {
   void stepped() { shards_.stepped(); }
 
   std::uint64_t generation() const { return shards_.generation(); }  ///< 0: nothing to serve yet
-  std::uint64_t heard() const { return shards_.heard(); }            ///< the newest that it was told to take
+  std::uint64_t heard() const { return shards_.heard(); }  ///< the newest that it was ordered to load
   /// The ranges that it serves in this generation. Earlier ranges may still exist, outdated, for others to
   /// copy at the start of the generation.
   std::vector<std::uint32_t> held() const { return shards_.held(); }

@@ -25,10 +25,10 @@ struct shard {
   std::shared_ptr<store> state;
   bool primary = true;
   std::shared_ptr<net::channel> backup;
-  std::uint64_t since = 0;                             ///< the generation that it was configured in last
+  std::uint64_t since = 0;                             ///< the generation in which it was last configured
   std::uint64_t applied = 0;                           ///< updates since then
-  std::uint64_t since_before = 0, applied_before = 0;  ///< the same, when that generation began
-  std::uint64_t safe = 0;                              ///< updates that the backup has made, too
+  std::uint64_t since_before = 0, applied_before = 0;  ///< the same, at the beginning of that generation
+  std::uint64_t safe = 0;                              ///< updates that the backup has made as well
   bool cut_off = false;                                ///< the backup cannot be reached
 
   /// Begins a generation, in which nothing has been applied yet.

@@ -94,8 +94,8 @@ class gradient_checks {
   struct check {
     order what;
     std::uint64_t version = 0;
-    std::vector<answer> answers;           // the first is of who has trained it
-    std::optional<std::uint32_t> asked{};  // who computes it now
+    std::vector<answer> answers;           // the first is that of the worker that trained it
+    std::optional<std::uint32_t> asked{};  // the worker that recomputes it now
   };
 
   bool may_answer(check const& c, std::uint32_t worker, membership const& workers) const;
@@ -105,10 +105,10 @@ class gradient_checks {
   void note();
 
   bool copies_;
-  std::map<std::uint32_t, check> checks_;                                    // by who has trained it
+  std::map<std::uint32_t, check> checks_;                                    // by the worker that trained it
   std::map<std::uint64_t, std::map<std::uint32_t, std::uint64_t>> weights_;  // by version and worker
   std::map<std::uint32_t, std::uint64_t> good_;  // versions up to which workers are known to be right
-  std::uint64_t copies_good_ = 0;                // at which all copies were equal
+  std::uint64_t copies_good_ = 0;                // the version at which all copies were equal
   std::uint64_t next_lease_ = lease_bit, done_ = 0;
   std::optional<verdict> found_;
   known before_, known_;

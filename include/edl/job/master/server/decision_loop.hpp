@@ -78,17 +78,17 @@ class decision_loop {
   net::event changed_;
   std::uint64_t events_;
   struct remembered {
-    std::array<std::uint64_t, 6> promised;  // to others, before they are told
+    std::array<std::uint64_t, 6> promised;  // to be announced once the journal has it
     std::array<std::uint64_t, 5> rest;
     bool operator==(remembered const&) const = default;
   };
-  std::optional<remembered> remembered_;  // what the journal is to be written for
+  std::optional<remembered> remembered_;  // the state of which the journal was last notified
   std::vector<std::string> addresses_, avoided_;
   struct waiting {
     std::function<void()> work;
     std::optional<process_id> starts = {}, stops = {};
   };
-  std::deque<waiting> unkept_;  // what waits for it
+  std::deque<waiting> unkept_;  // commands that wait for the journal
   bool ended_ = false;
   journal_keeper keeper_;
 };

@@ -91,14 +91,14 @@ class handlers {
   keeper_calls& keeper_calls_;
   job_processes& processes_;
   std::function<void(std::uint32_t, std::string const&)> inspected_;
-  std::map<process_id, std::uint64_t> calls_;  // watched so often
-  time_point probed_until_{};                  // somebody measures its machine
+  std::map<process_id, std::uint64_t> calls_;  // number of watches so far
+  time_point probed_until_{};                  // a member is measuring its machine until then
   struct numbered_answer {
     std::uint64_t incarnation = 0, number = 0;
     std::string text;
   };
-  std::map<std::uint32_t, numbered_answer> answers_;  // by worker: its last request, which may come again
-  std::set<std::array<std::uint64_t, 3>> versions_;   // that have been told: generation, version, what for
+  std::map<std::uint32_t, numbered_answer> answers_;  // by worker: its last request, which it may repeat
+  std::set<std::array<std::uint64_t, 3>> versions_;   // reported versions: generation, version, purpose
 };
 
 }  // namespace edl::master

@@ -85,7 +85,7 @@ class job_processes final : public platform::observer {
   bool adopting_, over_ = false;
   std::promise<job_end> end_;
   std::shared_future<job_end> result_ = end_.get_future().share();
-  std::set<process_id> started_, late_;  // by this master; `comes_late`
+  std::set<process_id> started_, late_;  // started by this master; marked by `comes_late`
 };
 
 }  // namespace edl::master

@@ -137,7 +137,7 @@ EDL_INLINE void job_processes::suspend() {
   loop_.run_commands();
 }
 
-// ---- Who leaves, and the end ----
+// ---- Processes that leave, and the end ----
 
 EDL_INLINE std::vector<process_id> job_processes::left() {
   std::vector<process_id> all(late_.begin(), late_.end());

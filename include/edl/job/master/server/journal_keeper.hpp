@@ -48,7 +48,7 @@ class journal_keeper {
   logger log_;
   std::function<void()> on_kept_;
   persisted_state newest_;
-  std::uint64_t requested_ = 0, promised_ = 0, done_ = 0;  // numbers of what is to be kept
+  std::uint64_t requested_ = 0, promised_ = 0, done_ = 0;  // sequence numbers of states to write
   std::uint64_t generation_ = 0;
   bool writing_ = false, failing_ = false;
   net::disk disk_{node_};  // its thread ends first

@@ -52,7 +52,7 @@ class keeper_calls {
   model_keepers const& keepers_;
   orders& orders_;
   logger log_;
-  std::multiset<std::uint64_t> claims_;  // under way: versions
+  std::multiset<std::uint64_t> claims_;  // versions being claimed
 };
 
 }  // namespace edl::master

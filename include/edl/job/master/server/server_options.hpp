@@ -18,13 +18,13 @@ struct server_options {
   checkpoint::job_files files;                 ///< their layout must outlive the server
   std::string output;                          ///< directory for the trained model; empty: none
   std::string best;                            ///< for the best model, with `job_options::judges`
-  master::journal journal;                     ///< read already
-  std::optional<persisted_state> before = {};  ///< what was in it
+  master::journal journal;                     ///< has been read already
+  std::optional<persisted_state> before = {};  ///< its contents
   bool ignore_damaged_checkpoints = false;
-  bool relaunch = true;     ///< of processes that others have ended; false: that is a failure
-  restore_point anew = {};  ///< where it starts anew if all checkpoints are damaged
+  bool relaunch = true;     ///< replace processes that were ended from outside; false: that is a failure
+  restore_point anew = {};  ///< where the job starts over if all checkpoints are damaged
   std::chrono::milliseconds step_timeout{60'000};    ///< without a step, until it reports what it waits for
-  std::chrono::milliseconds order_timeout{300'000};  ///< for who lives and cannot be reached, or for storage
+  std::chrono::milliseconds order_timeout{300'000};  ///< for unreachable live members, or for storage
   std::chrono::milliseconds final_timeout{10'000};   ///< for storing the job's final results
   std::chrono::milliseconds storage_pause{1'000};    ///< between two attempts
 

@@ -88,7 +88,7 @@ class gpu_samples {
   std::array<std::unique_ptr<kept_kind>, 2> kept_;
   device_buffer<float> given_, labels_;
   device_buffer<float> rows_, in_order_;     // where kept samples, and given ones, lie
-  device_buffer<float> placements_, views_;  // of a minibatch; of each view, the first of which is as it is
+  device_buffer<float> placements_, views_;  // of a minibatch; of each view; the first changes nothing
   pinned_buffer host_rows_, host_placements_;
 };
 

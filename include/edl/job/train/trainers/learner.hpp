@@ -39,7 +39,7 @@ struct learner_facts {
   bool places = false;                    ///< which the device can do
   bool averages = false;                  ///< evaluation and prediction average over `views`
   std::span<test_time_view const> views;
-  float views_share = 1;                               ///< of a minibatch: who is evaluated on all of them
+  float views_share = 1;  ///< share of a minibatch that is evaluated on all views
   bool loss_on_gpu = false, optimizer_on_gpu = false;  ///< a GPU supports them
 };
 
