@@ -8,16 +8,15 @@
 
 namespace edl::onnx {
 
-/// What became of a network's batch normalisations, by the names of their layers.
+/// The batch normalisations of a network that were folded and those that were not, by layer name.
 struct folded_layers {
-  std::vector<std::string> gone;  ///< they are in the weights of the layer before
-  std::vector<std::string> stay;  ///< each with the reason: "'batch_normalization' (behind …)"
+  std::vector<std::string> gone;  ///< folded into the weights of the layer before
+  std::vector<std::string> stay;  ///< not folded, each with the reason: "'batch_normalization' (behind …)"
 };
 
-/// Puts each batch normalisation into the weights of the convolution or dense layer whose outputs it alone
-/// reads. Those weights are then called `…/kernel_folded` and `…/bias_folded`. Results are the same but for
-/// rounding. The others stay as they are. Called once the network, with its
-/// variables, is in the graph.
+/// Folds each batch normalisation into the weights of the convolution or dense layer before it, if no other
+/// node reads that layer's outputs. The weights are then called `…/kernel_folded` and `…/bias_folded`.
+/// Results stay the same except for rounding. Call it once the graph contains the network with its variables.
 folded_layers fold_batch_norms(graph& g);
 
 }  // namespace edl::onnx

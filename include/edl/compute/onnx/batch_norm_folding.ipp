@@ -19,12 +19,12 @@
 
 namespace edl::onnx {
 
-/// The nodes of a graph, as folding sees them.
+/// A graph's nodes, indexed for folding.
 struct folding {
   using node = graph::node;
   using stored = graph::stored;
 
-  /// Where the channels of a tensor are that is followed backwards: behind the samples, last, or both.
+  /// The axis of the channels in a tensor that is traced backwards: after the samples, last, or both.
   enum class channels { second, last, alone };
 
   graph& g;
@@ -54,13 +54,14 @@ struct folding {
     return all;
   }
 
-  /// The name of a node's layer, or of the input that a tensor is.
+  /// The layer's name for a node, or for a tensor that is an input.
   static std::string layer_of(std::string_view tensor) {
     auto const end = tensor.rfind('/');
     return std::string(end == tensor.npos ? tensor : tensor.substr(0, end));
   }
 
-  /// Where the channels are before a node that only moves elements; none: it is another, or may mix them.
+  /// The axis of the channels before a node that only moves elements; none: any other node, or one that may
+  /// mix channels.
   std::optional<channels> before(node const& n, channels now, std::int64_t count) const {
     using order = std::vector<std::int64_t>;
     if (n.order == order{0, 3, 1, 2} && now == channels::second) return channels::last;
@@ -78,7 +79,7 @@ struct folding {
     return std::nullopt;
   }
 
-  /// A node that computes a sum of products for each channel, and what it is computed with.
+  /// A node that computes a sum of products for each channel, and its operands.
   struct linear {
     std::size_t product;             // the node
     std::optional<std::size_t> sum;  // that adds the bias, if it is another one
@@ -111,7 +112,7 @@ struct folding {
     return found;
   }
 
-  /// Puts a tensor in the place of another one, which goes where nobody else reads it.
+  /// Replaces a tensor by another one, and removes the old one if no other node reads it.
   std::string replace(std::string const& old, std::string const& name, std::vector<std::int64_t> dims,
                       std::vector<float> of) {
     if (readers(old) == 1) {
@@ -166,7 +167,7 @@ struct folding {
     return all;
   }
 
-  /// Folds the node that makes `output`, or says why not.
+  /// Folds into the node that produces `output`, or returns why it cannot.
   std::string try_fold(std::string const& output) {
     graph::channel_scale const& s = g.scales_.at(output);
     std::size_t const at = *maker(output);
@@ -192,7 +193,7 @@ struct folding {
     for (node& n : g.nodes_) std::ranges::replace(n.inputs, output, source);
     for (std::string const& tensor : own)
       if (readers(tensor) == 0) std::erase_if(g.stored_, [&](stored const& t) { return t.name == tensor; });
-    fold(*found, s);  // which stands before the one that is gone
+    fold(*found, s);  // which comes before the removed node
     return {};
   }
 };

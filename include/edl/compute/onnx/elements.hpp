@@ -29,7 +29,7 @@ struct layer_norm;
 
 namespace edl::onnx {
 
-// What layers of rows become, and those that look at each place alone.
+// Exports of layers of rows, and of layers that treat each place separately.
 value to_onnx(graph& g, nn::dense const& l, value const& x);
 value to_onnx(graph& g, nn::flatten const& l, value const& x);
 value to_onnx(graph& g, nn::identity const& l, value const& x);

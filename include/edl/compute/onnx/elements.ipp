@@ -33,7 +33,7 @@ EDL_INLINE value to_onnx(graph& g, nn::dense const& l, value const& x) {
   bool const rows = !l.each_place || x.extents.flat();
   std::vector<std::string> inputs{g.as(x, rows ? form::rows : form::places).name};
   if (rows) {
-    // As PyTorch's exporter writes it: OpenCV 4.6 reads no Gemm whose kernel is not turned.
+    // The form that PyTorch's exporter writes: OpenCV 4.6 reads only a Gemm whose kernel is transposed.
     inputs.push_back(g.variable("kernel", {1, 0}));
     if (l.use_bias) inputs.push_back(g.variable("bias"));
     return {g.add("Gemm", inputs, {{"transB", std::int64_t(1)}}), out};

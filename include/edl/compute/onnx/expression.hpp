@@ -6,13 +6,13 @@
 
 namespace edl::onnx {
 
-/// The nodes of a forward pass that is an expression.
+/// Adds the nodes of a forward pass that is an expression.
 value add_expression(graph& g, nn::expression::form const& of, value const& x);
 
 template <class L>
 value to_onnx(graph& g, nn::derived<L> const& l, value const& x) {
   if constexpr (requires { to_onnx(g, l.source, x); })
-    return to_onnx(g, l.source, x);  // it says it shorter
+    return to_onnx(g, l.source, x);  // ONNX has a shorter form
   else
     return add_expression(g, l.now(x.extents), x);
 }

@@ -11,7 +11,7 @@
 namespace edl::onnx {
 namespace detail {
 
-/// The operator of a node that has one.
+/// The ONNX operator of a node, if there is one.
 inline std::string_view operator_of(nn::expression::operation o) {
   using enum nn::expression::operation;
   switch (o) {

@@ -21,7 +21,7 @@
 
 namespace edl::onnx {
 
-/// How the samples of a tensor lie, n being their number and (h, w, c) one's extents.
+/// The memory layouts of a tensor of samples: n is their number, (h, w, c) are one sample's extents.
 enum class form {
   rows,           ///< (n, h · w · c)
   places,         ///< (n, h · w, c)
@@ -29,12 +29,12 @@ enum class form {
   channels_first  ///< (n, c, h, w), as ONNX's convolutions have them
 };
 
-/// What a layer takes or gives.
+/// The input or the output of a layer.
 struct value {
   std::string name;  ///< of the tensor
   shape extents;     ///< extents of one sample
   form as = form::rows;
-  bool ids = false;     ///< they are of int64
+  bool ids = false;     ///< elements are int64 ids
   std::string weights;  ///< the tensor of the ids' weights; empty: they have none
 };
 
@@ -44,7 +44,7 @@ struct attribute {
   std::variant<std::int64_t, float, std::string_view, std::vector<std::int64_t>, std::vector<float>> value;
 };
 
-/// A table's rows, as they are written: ids, what an id without a row has in place of one, and the rows.
+/// A table's rows as they are exported: ids, the row for ids without one, and the rows.
 struct table_rows {
   using sink = std::function<void(view<float>)>;
 
@@ -57,40 +57,41 @@ struct table_rows {
 
 struct folding;
 
-/// A network that becomes a graph of ONNX, opset 17. Layers add nodes to it. Thread safety: unsafe.
+/// Builds an ONNX graph (opset 17) of a network, to which layers add nodes. Thread safety: unsafe.
 class graph {
  public:
-  /// Of variables that lie so, all of which outlive this; `variables` may be empty where it is not written.
+  /// For variables with this layout. All arguments must outlive this; `variables` may be empty if the graph
+  /// is not written.
   explicit graph(parameter_layout const& layout, view<float> variables = {},
                  std::span<table_rows const> tables = {});
 
   // ---- For layers ----
 
-  /// Adds a node with one output, and returns that one's name.
+  /// Adds a node with one output, and returns the output's name.
   std::string add(std::string_view op, std::vector<std::string> const& inputs,
                   std::vector<attribute> const& attributes = {}, std::string_view domain = {});
-  /// The same with `outputs` of them.
+  /// The same with `outputs` outputs.
   std::vector<std::string> add(std::string_view op, std::size_t outputs,
                                std::vector<std::string> const& inputs,
                                std::vector<attribute> const& attributes = {}, std::string_view domain = {});
 
-  /// The same samples in that form.
+  /// Converts the samples to that form.
   value as(value const& x, form wanted);
 
-  /// A variable of the layer whose nodes are added, `order` being that of its axes: others than in the model.
+  /// A variable of the current layer; `order` permutes its axes from their order in the model.
   std::string variable(std::string_view name, std::vector<int> const& order = {});
   /// Its elements.
   std::vector<float> elements(std::string_view name) const;
-  /// A tensor of the layer that is made of them.
+  /// A tensor of the current layer with these elements.
   std::string tensor(std::string_view name, std::vector<std::int64_t> dims, std::vector<float> elements);
-  /// Constants: numbers of a node that takes them as a tensor, and one that all elements meet.
+  /// Constants: integers for a node that takes them as a tensor, and a scalar that is broadcast.
   std::string numbers(std::vector<std::int64_t> const& of);
   std::string number(float of);
 
-  /// What a user has set, for options that are settings.
+  /// The user's hyperparameters, for options that are settings.
   hyperparameter_view set() const { return set_; }
 
-  /// Which places of such samples count, (n, places) of bool; empty: all. `prefix`: those are the first ones.
+  /// The valid places of such samples: (n, places) of bool; empty: all. `prefix`: the valid ones come first.
   struct mask {
     std::string name;
     int places = 0;
@@ -98,55 +99,59 @@ class graph {
   };
   mask mask_of(shape in) const { return mask_.places == in.height * in.width ? mask_ : mask{}; }
 
-  /// Of a node that multiplies each channel of its first input and adds to it: `fold_batch_norms` may put
-  /// that into the weights of the node before.
+  /// Marks a node that scales and shifts each channel of its first input: `fold_batch_norms` may fold it into
+  /// the weights of the node before.
   void scales_channels(std::string const& output, std::vector<double> factor, std::vector<double> shift);
 
-  // ---- For what goes through a network ----
+  // ---- For traversing a network ----
 
-  /// The names of layers, from the outermost, while they add nodes.
+  /// Enter and leave layers while they add nodes; names nest from the outermost.
   void enter(std::string_view name);
   void leave();
   std::string const& path() const { return path_; }
   mask exchange(mask within) { return std::exchange(mask_, std::move(within)); }
 
-  /// An input; of numbers that `prepare` has been told of, what is made of the record's. Throws error where
-  /// something else of the graph has the name.
+  /// Adds an input. An input that was given to `prepare` is computed from the record's values. Throws error
+  /// if the name is already used in the graph.
   value input(std::string_view name, shape of, form as, bool ids = false);
   void output(std::string_view name, value const& of);
-  /// Before the network is added: this input is made of a record, whose values are inputs in its place.
+  /// Call it before the network is added: this input is computed from a record, whose values become inputs in
+  /// its place.
   void prepare(std::string_view input, preprocessing from);
   /// The rows of a table for `ids` ids of an input: (n, ids, width).
   std::string rows_for(std::string_view input, std::string_view table, int ids, int width);
-  /// Before the network is added: tables are left out, and rows are inputs in place of ids, as `…_rows`.
+  /// Call it before the network is added: leaves tables out; inputs are rows, named `…_rows`, in place of
+  /// ids.
   void leave_tables_out() { rows_are_inputs_ = true; }
-  /// A named input, by where it begins in the row of a sample.
+  /// Registers a named input by its offset in a sample's row.
   void place(int first, value of) { inputs_[first] = std::move(of); }
   value const* placed(int first) const;
-  /// All of them as the row of a sample.
+  /// All named inputs, concatenated to a sample's row.
   value whole_row();
   void set(hyperparameter_view values) { set_ = values; }
-  /// An entry of the model's metadata; "left_out" is what the graph lacks of what the network's user gets.
+  /// Adds an entry to the model's metadata; "left_out" lists what the graph lacks in comparison with the
+  /// network.
   void note(std::string_view name, std::string_view text) { notes_.emplace_back(name, text); }
   std::vector<std::pair<std::string, std::string>> const& notes() const { return notes_; }
 
-  /// Gives the tensors of numbers, without those of tables, in an order that is the network's; with
-  /// `computed_only` without those that are variables as they lie.
+  /// Visits the tensors of numbers, except those of tables, in the order of the network; with
+  /// `computed_only`, without those that are unchanged variables.
   void each_tensor(std::function<void(std::string const& name, std::vector<std::int64_t> const& dims,
                                       view<float>)> const& to,
                    bool computed_only = false) const;
-  /// The variables that tensors are as they lie, of the same names, and those that `elements` was asked for.
+  /// The variables that the graph contains unchanged, under the same names, and those that `elements` was
+  /// asked for.
   std::set<std::string, std::less<>> const& whole_variables() const { return whole_; }
   std::set<std::string, std::less<>> const& read_variables() const { return read_; }
 
-  /// Throws error: a layer has no `to_onnx`.
+  /// Throws error: the layer has no `to_onnx`.
   [[noreturn]] void refuse(std::string_view layer) const;
 
-  /// Writes it as `path`, which exists whole or not at all. Where tensors are larger together than `most`
-  /// bytes, they stand beside it in `path`.CRC32.data, which readers of ONNX find by themselves: no file
-  /// names another's tensors, whenever a writer ends. The tensors of the model that was there are then
-  /// removed, as are temporaries of this file whose writers have ended. Returns the bytes of both. Throws
-  /// error where what cannot stand there, ids of tables, is more than `longest` bytes, which readers of
+  /// Writes the graph to `path`, which exists whole or not at all. Tensors of more than `most` bytes in all
+  /// go to `path`.CRC32.data beside it, where readers of ONNX find them: no file refers to another model's
+  /// tensors, whenever a writer ends. It then removes the tensor file of the model that it replaced, and the
+  /// temporaries of this file whose writers have ended. Returns the bytes of both files. Throws error if the
+  /// part that must stay in the model itself (ids of tables) exceeds `longest` bytes, which readers of
   /// Protocol Buffers refuse.
   std::uint64_t write(std::string const& path, std::uint64_t most = std::uint64_t(1) << 30,
                       std::uint64_t longest = 0x7fff'0000) const;
@@ -203,7 +208,7 @@ class graph {
   bool ml_ = false;  // it has a node of ONNX's domain for classical models
 };
 
-/// The name of a layer while it adds nodes. That of a shared one may be a path.
+/// Names a layer while it adds nodes. The name of a shared layer may be a path.
 class inside {
  public:
   inside(graph& g, std::string_view name) : g_(g) {

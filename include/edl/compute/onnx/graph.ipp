@@ -42,7 +42,7 @@ inline std::string attribute_proto(attribute const& a) {
   return m.bytes();
 }
 
-/// The extents of a batch behind the number of samples, which is not known.
+/// A batch's extents after the number of samples, which is unknown.
 inline std::vector<std::int64_t> dims_of(shape s, form as) {
   switch (as) {
     case form::rows:
@@ -119,7 +119,7 @@ EDL_INLINE value graph::as(value const& x, form wanted) {
           add("Transpose", {as(x, form::pictures).name}, {{"perm", std::vector<std::int64_t>{0, 3, 1, 2}}});
     }
   } else {
-    std::vector<std::int64_t> dims{0};  // as many samples as there are
+    std::vector<std::int64_t> dims{0};  // 0 keeps the number of samples
     for (std::int64_t const d : detail::dims_of(x.extents, wanted)) dims.push_back(d);
     y.name = add("Reshape", {x.name, numbers(dims)});
   }
@@ -142,7 +142,7 @@ EDL_INLINE std::string graph::store(stored s) {
   bool const there = std::ranges::any_of(
       stored_, [&](stored const& o) { return o.name == s.name && o.dims == s.dims && o.ids == s.ids; });
   if (there) return s.name;
-  std::string name = s.name = unique(s.name);  // a layer that is shared may have others for other extents
+  std::string name = s.name = unique(s.name);  // a shared layer may have others for other extents
   stored_.push_back(std::move(s));
   return name;
 }
@@ -244,10 +244,10 @@ EDL_INLINE value graph::declare(value v) {
 }
 
 EDL_INLINE void graph::output(std::string_view name, value const& of) {
-  // A file has each name once, and an autoencoder has heads that are called as its inputs.
+  // Names are unique within a file, and an autoencoder's heads have the names of its inputs.
   std::string const own =
       unique(taken_.contains(std::string(name)) ? fmt::format("{}_output", name) : std::string(name));
-  // A node, so that the output has its name wherever it comes from.
+  // An extra node, so that the output has its name whatever produces it.
   nodes_.push_back({.op = "Identity", .inputs = {of.name}, .outputs = {own}, .rest = {}});
   ends_ += message().text(12, detail::value_info(own, of)).bytes();
 }
@@ -269,7 +269,7 @@ EDL_INLINE std::string graph::rows_of(std::string_view table, std::string const&
                                     std::vector<float> const last(std::size_t(of->width), of->absent);
                                     to(std::as_bytes(std::span(last)));
                                   }});
-  if (n == 0)  // any id has the last row
+  if (n == 0)  // every id maps to the last row
     return add("Gather", {rows, add("Mul", {ids, numbers({0})})});
   std::vector<std::int64_t> places(n);
   std::iota(places.begin(), places.end(), std::int64_t(0));
@@ -346,8 +346,8 @@ EDL_INLINE std::string graph::of_model(std::string const& names_and_nodes, std::
 
 namespace detail {
 
-/// Where the model that is there has its large tensors; empty: nowhere else, or no model is there. Such a
-/// model has nothing large itself.
+/// The file with the large tensors of the model at this path; empty: it has none, or there is no model. A
+/// model with such a file is small itself, so larger models are not searched.
 inline std::filesystem::path data_of(std::string const& model) {
   namespace fs = std::filesystem;
   constexpr std::uintmax_t most = std::uintmax_t(64) << 20;
@@ -368,7 +368,7 @@ inline std::filesystem::path data_of(std::string const& model) {
 
 EDL_INLINE std::uint64_t graph::write(std::string const& path, std::uint64_t most,
                                       std::uint64_t longest) const {
-  constexpr std::uint64_t small = 1024, aligned = 4096;  // readers map tensors that begin on a page
+  constexpr std::uint64_t small = 1024, aligned = 4096;  // readers can map tensors that begin on a page
   std::filesystem::path const parent = std::filesystem::path(path).parent_path(),
                               earlier = detail::data_of(path);
   for (char const* const end : {"", ".data"})

@@ -16,14 +16,14 @@ struct compressed_interaction;
 
 namespace edl::onnx {
 
-// What layers of ids become, and of products.
+// Exports of layers of ids, and of products.
 value to_onnx(graph& g, nn::embedding const& l, value const& x);
 value to_onnx(graph& g, nn::embedding_bag const& l, value const& x);
 value to_onnx(graph& g, nn::factorization_machine const& l, value const& x);
 value to_onnx(graph& g, nn::cross const& l, value const& x);
 value to_onnx(graph& g, nn::compressed_interaction const& l, value const& x);
 
-/// (n, ids, width) and the ids' weights of (n, ids) become (n, width).
+/// Combines rows (n, ids, width) by the ids' weights (n, ids) to (n, width).
 std::string combine(graph& g, std::string const& rows, std::string const& weights, nn::combiner how);
 
 }  // namespace edl::onnx

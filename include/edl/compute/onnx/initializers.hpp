@@ -12,28 +12,28 @@
 
 namespace edl::onnx {
 
-/// Bytes of a name or a note that are read; longer ones are passed over.
+/// The longest name or note that is read; longer ones are skipped.
 inline constexpr std::size_t longest_note = 1u << 16;
 
-/// A tensor among the weights of a model.
+/// A tensor of a model's weights.
 struct initializer {
   std::string name;
   std::string dtype;                ///< "F32", "F16", "BF16", "I64"; "type N" of ONNX's others
   std::vector<std::uint64_t> dims;  ///< at most 8
   bool floats() const { return dtype == "F32" || dtype == "F16" || dtype == "BF16"; }
 
-  // Where its bytes are, by what has been checked.
-  std::string file{};  ///< beside the model; empty: in it
+  // The place of its bytes, already verified.
+  std::string file{};  ///< beside the model; empty: the model itself
   std::uint64_t offset = 0, size = 0;
-  bool varints = false;  ///< as int32_data has narrow numbers
+  bool varints = false;  ///< stored as varints, as int32_data stores narrow numbers
 
-  std::vector<std::uint32_t> loose{};  ///< or else the bits of each number, which lie apart from each other
+  std::vector<std::uint32_t> loose{};  ///< otherwise the bits of each number, if they are not contiguous
 };
 
-/// The weights of a file of ONNX (onnx/onnx.proto3), whoever wrote it: those among the initializers, and
-/// those of nodes `Constant`. Other nodes are passed over. Tensors of numbers lie inside the file, or inside
-/// one beside or below it, and have as many bytes as their extents say. No name stands twice. Anything else
-/// is an edl::error that names the file and the tensor or offset. Thread safety: const, safe.
+/// The weights in an ONNX file (onnx/onnx.proto3) of any producer: initializers, and the tensors of
+/// `Constant` nodes. Other nodes are ignored. Tensors must lie inside the file, or inside a file beside or
+/// below it, and have as many bytes as their extents require. Names must be unique. Anything else is an
+/// edl::error that names the file and the tensor or offset. Thread safety: const functions: safe.
 class initializers {
  public:
   explicit initializers(std::string path);
@@ -44,7 +44,7 @@ class initializers {
   std::vector<initializer> const& all() const { return all_; }                ///< by name
   initializer const* find(std::string_view name) const;
 
-  /// The numbers of one of `floats`, row-major, as they stand there.
+  /// The numbers of a tensor in `floats`, row-major, as stored.
   std::vector<float> read(initializer const& t) const;
 
  private:

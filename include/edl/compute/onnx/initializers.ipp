@@ -23,7 +23,7 @@
 namespace edl::onnx {
 namespace detail {
 
-/// Bytes of a file, one by one, by a window of it.
+/// Reads a file byte by byte through a buffer.
 class window {
  public:
   explicit window(input_file const& file) : file_(file) {}
@@ -83,7 +83,7 @@ class fields {
     return f;
   }
 
-  /// The next 4 bytes, or those of a field of type 5.
+  /// The next 4 bytes, or the value of a field of type 5.
   std::uint32_t fixed32() {
     if (end_ - at_ < 4) fail("it is cut off");
     at_ += 4;
@@ -158,7 +158,7 @@ struct initializers_parser {
     std::pair<std::string, std::string> both;
     while (m.more()) {
       auto const f = m.next();
-      if (f.size > detail::fields::longest) continue;  // nothing that is asked for
+      if (f.size > detail::fields::longest) continue;  // no field that we read is that long
       if (f.number == 1) both.first = m.text(f);
       if (f.number == 2) both.second = m.text(f);
     }
@@ -178,7 +178,7 @@ struct initializers_parser {
     }
   }
 
-  /// Of a node `Constant` the tensor, by the name of its output.
+  /// Reads the tensor of a `Constant` node, under the name of the node's output.
   void node(detail::fields m) {
     std::string output, op;
     std::vector<detail::fields::field> attributes;
@@ -203,7 +203,7 @@ struct initializers_parser {
       if (kept || f.type != 2) m.fail("a tensor's numbers are not in one piece");
       kept = f;
     };
-    // Protocol Buffers have repeated numbers in one piece, in several, or one by one.
+    // Protocol Buffers may store repeated numbers in one packed field, in several, or one by one.
     auto const more = [&](auto& kept, auto const& f) {
       if (f.type == 2 && !kept && t.loose.empty()) {
         kept = f;
@@ -273,7 +273,7 @@ struct initializers_parser {
     result.all_.push_back(std::move(t));
   }
 
-  /// Where the numbers are, and that there are as many as the extents say.
+  /// Determines where the numbers are, and checks their count against the extents.
   void place(initializer& t, bool outside, std::map<std::string, std::string> const& external,
              std::optional<detail::fields::field> const& raw,
              std::optional<detail::fields::field> const& floats,
@@ -339,7 +339,7 @@ struct initializers_parser {
     if (t.offset > file->second.size())
       fail(t, fmt::format("begins behind the end of {}", printable(file->second.path())));
     t.size = number("length", 0);
-    if (t.size == 0) t.size = wanted;  // as some write for all that is left
+    if (t.size == 0) t.size = wanted;  // some producers write 0 for the rest of the file
     if (t.size > file->second.size() - t.offset)
       fail(t, fmt::format("ends behind the end of {}", printable(file->second.path())));
   }

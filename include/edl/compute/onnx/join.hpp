@@ -16,16 +16,16 @@ struct matrix_product;
 
 namespace edl::onnx {
 
-/// What branches become: their channels one behind the other, their sum or their product.
+/// Joins branches: concatenates their channels, or computes their sum or product.
 value join(graph& g, nn::merge how, std::vector<value> branches, shape out);
 
-/// Two results of a graph, as matrices of places by channels.
+/// Joins two results, as matrices of places by channels.
 value join(graph& g, nn::matrix_product const& l, std::vector<value> results, shape out);
 
-/// The names of several outputs, in their order, with how many numbers each has.
+/// The names of several outputs in order, with the number of elements of each.
 using output_names = std::vector<std::pair<std::string, int>>;
 
-/// Ends a graph with its outputs, which lie as `predict` writes them; without names it is one.
+/// Adds the outputs of a graph, in the layout in which `predict` writes them; without names, a single one.
 void add_outputs(graph& g, value const& y, output_names const& names);
 
 }  // namespace edl::onnx

@@ -9,8 +9,8 @@
 
 namespace edl::onnx {
 
-/// A message in the wire format of Protocol Buffers, field by field. ONNX needs so few of them that this is
-/// less than generated code, and tensors are not copied into it.
+/// A message in the wire format of Protocol Buffers, written field by field. ONNX needs so few fields that
+/// this is less code than generated classes, and tensors are not copied into it.
 class message {
  public:
   message& number(std::uint32_t field, std::uint64_t value) {
@@ -38,7 +38,7 @@ class message {
     append(values.data(), values.size_bytes());
     return *this;
   }
-  /// What begins a field whose `size` bytes come from elsewhere.
+  /// Begins a field whose `size` bytes come from elsewhere.
   message& begin(std::uint32_t field, std::uint64_t size) {
     varint(field << 3 | 2);
     varint(size);

@@ -30,8 +30,8 @@
 
 namespace edl::onnx {
 
-/// A layer with a function `value to_onnx(graph&, layer const&, value const& x)` beside it, which adds nodes
-/// that make of x what the layer makes of it in an evaluation.
+/// A layer with a function `value to_onnx(graph&, layer const&, value const& x)`, which adds nodes that
+/// compute what the layer computes of x in an evaluation.
 template <class L>
 concept exportable = requires(graph& g, L const& l, value const& x) {
   { to_onnx(g, l, x) } -> std::same_as<value>;
@@ -39,13 +39,13 @@ concept exportable = requires(graph& g, L const& l, value const& x) {
 
 namespace detail {
 
-/// Becomes an argument of any type.
+/// Converts to an argument of any type.
 struct any_argument {
   template <class T>
   operator T&() const;  // NOLINT(google-explicit-constructor)
 };
 
-/// Whether a layer has a `to_onnx` that nobody calls.
+/// Whether a layer has a `to_onnx` that is never called.
 template <class L>
 concept onnx_of_another_signature = !exportable<L> && (
     requires(L const& l, any_argument any) { to_onnx(any, l, any); } ||
@@ -57,7 +57,7 @@ concept onnx_of_another_signature = !exportable<L> && (
 
 }  // namespace detail
 
-/// A layer's nodes. Throws error for one that is not `exportable`.
+/// Adds a layer's nodes. Throws error for a layer that is not `exportable`.
 template <nn::layer L>
 value apply(graph& g, L const& l, value const& x) {
   constexpr bool wrong = detail::onnx_of_another_signature<L>;
@@ -66,14 +66,14 @@ value apply(graph& g, L const& l, value const& x) {
                 "to_onnx(edl::onnx::graph& g, LAYER const& l, edl::onnx::value const& x)`");
   if constexpr (exportable<L>) {
     if constexpr (!nn::container<L> && !requires { l.part; })
-      if (x.name.empty()) return to_onnx(g, l, g.whole_row());  // of several inputs, not one of them
+      if (x.name.empty()) return to_onnx(g, l, g.whole_row());  // the layer reads all inputs, not one of them
     return to_onnx(g, l, x);
   } else {
     g.refuse(nn::name_of<L>());
   }
 }
 
-/// Those of a container's child number `index`.
+/// Adds the nodes of a container's child number `index`.
 template <nn::container C, nn::layer L>
 value apply_child(graph& g, C const& of, std::size_t index, L const& l, value const& row, value const& x) {
   if constexpr (nn::is_spliced<L>) return apply(g, l, x);
@@ -125,7 +125,7 @@ value to_onnx(graph& g, nn::projection<Name, Times> const& l, value const& x) {
   return to_onnx(g, l.of(x.extents), x);
 }
 
-/// Those of nodes, whose layers are named as those of one chain are.
+/// Adds the nodes of a graph's layers, named like those of one chain.
 template <bool Whole, class... Kinds>
 value to_onnx(graph& g, nn::graph_layer<Whole, Kinds...> const& l, value const& x) {
   std::vector<value> results;
@@ -178,7 +178,7 @@ value to_onnx(graph& g, nn::input_slice<Ids> const& l, value const&) {
   return *g.placed(l.first);
 }
 
-/// Adds an input of the model for one of the network. `name` is the only input's, too.
+/// Adds an input of the model for an input of the network. `name` also applies to an only input.
 template <class Kind>
 value add_input(graph& g, std::string const& name, std::string_view table, Kind const& kind) {
   shape const s = kind.input();
@@ -212,10 +212,10 @@ value add_inputs(graph& g, nn::input_list<Named...> const& all) {
     first += int(n.spec.input().size());
   };
   std::apply([&](auto const&... n) { (one(n), ...); }, all.all);
-  return {.name = {}, .extents = all.input()};  // branches take what they name
+  return {.name = {}, .extents = all.input()};  // branches select inputs by name
 }
 
-/// Adds all of a network to a graph.
+/// Adds a whole network to a graph.
 template <class Net>
 void add_network(graph& g, Net const& net, output_names const& names) {
   value const x = add_inputs(g, net.start);

@@ -13,26 +13,26 @@
 
 namespace edl::onnx {
 
-/// A tensor of an exported network, and what its elements are.
+/// A tensor of an exported network, and the origins of its elements.
 struct tensor_origin {
   static constexpr std::size_t none = std::size_t(-1);
 
   struct element {
-    std::size_t place = none;  ///< of the variables' arena; none: it is computed of others, or a constant
-    float factor = 1;          ///< that the export multiplies it by, as a shift's gain
-    float offset = 0;          ///< that it then adds, as a forget gate's bias
+    std::size_t place = none;  ///< in the variables' arena; none: computed from others, or a constant
+    float factor = 1;          ///< by which the export multiplies it, as a shift's gain
+    float offset = 0;          ///< which the export then adds, as a forget gate's bias
     friend bool operator==(element const&, element const&) = default;
   };
 
   std::string name;
   std::vector<std::uint64_t> dims;
-  std::vector<element> elements;  ///< none: it is the variable of its name, as that lies
+  std::vector<element> elements;  ///< empty: the variable of that name, unchanged
 };
 
-/// Where the variables of a network stand in its export: whatever layers turn, cut or join comes back to its
-/// place. It is found out by exports of variables that are not weights, but tell their own place. What is not
-/// changed, as the rows of an embedding, takes no memory.
-/// `build` adds the network. Throws what it throws.
+/// Traces each element of an exported tensor back to its variable, through everything that layers transpose,
+/// cut or join. It does so by exporting marked variables, whose values encode their own places. Tensors that
+/// the export does not change, as the rows of an embedding, take no memory. `build` adds the network. Throws
+/// what it throws.
 std::vector<tensor_origin> origins(parameter_layout const& layout, std::span<table_rows const> tables,
                                    std::function<void(graph&)> const& build);
 

@@ -13,15 +13,15 @@
 namespace edl::onnx {
 namespace detail {
 
-/// What an element has in each export: 0; 1; its place in two numbers, which floats hold exactly; and a
-/// fraction by which a number that was computed is told from one that was only moved.
+/// The mark of an element in each export: 0; 1; its place in two numbers, which floats hold exactly; and a
+/// fraction that distinguishes a computed number from one that was only moved.
 inline std::array<float, 5> marks_of(std::size_t place) {
   constexpr std::size_t low = 1u << 12;
   auto const mixed = std::uint32_t(place * 2654435761u) >> 10;  // 22 bits
   return {0, 1, float(place % low + 1), float(place / low + 1), 1 + float(mixed * 2 + 1) / float(1u << 23)};
 }
 
-/// The element that has these in the exports, of so many.
+/// The element with these values in the exports, among `size` elements.
 inline tensor_origin::element element_of(std::array<float, 5> const& x, std::size_t size) {
   double const plus = x[0], times = double(x[1]) - plus;
   if (times == 0) return {};
@@ -50,7 +50,7 @@ EDL_INLINE std::vector<tensor_origin> origins(parameter_layout const& layout,
     if (first.whole_variables().contains(v.name))
       all.push_back({v.name, {v.dims.sizes.begin(), v.dims.sizes.begin() + v.dims.rank}, {}});
   std::size_t const whole = all.size();
-  // Pages that nobody writes are none.
+  // Pages that are never written take no memory.
   auto const memory = std::make_unique_for_overwrite<float[]>(layout.size());
   std::span const marked(memory.get(), layout.size());
   std::vector<std::vector<std::array<float, 5>>> seen;

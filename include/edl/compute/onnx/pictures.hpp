@@ -19,7 +19,7 @@ struct group_norm;
 
 namespace edl::onnx {
 
-// What layers of pictures become; channels come first where ONNX wants it so.
+// Exports of layers of pictures; channels come first where ONNX requires it.
 value to_onnx(graph& g, nn::conv2d const& l, value const& x);
 value to_onnx(graph& g, nn::conv2d_transpose const& l, value const& x);
 value to_onnx(graph& g, nn::max_pool const& l, value const& x);

@@ -23,7 +23,8 @@ using numbers = std::vector<std::int64_t>;
 
 inline numbers pair_of(extent e) { return {e.height, e.width}; }
 
-/// What a window that goes over `g` stands out, at the begin of each axis and at its end.
+/// How far a window that slides over `g` reaches beyond the borders, at the begin and at the end of each
+/// axis.
 template <class Geometry>
 numbers pads_of(Geometry const& g, extent window) {
   auto const after = [](int in, int out, int size, int stride, int before) {
@@ -44,7 +45,7 @@ value pool(graph& g, Pool const& l, value const& x, std::string_view op) {
           over.out, form::channels_first};
 }
 
-/// The mean or the greatest of each channel. `absent` stands where a place does not count.
+/// The mean or the greatest element of each channel. `absent` replaces places that are not valid.
 inline value pool_places(graph& g, value const& x, bool mean) {
   shape const out{1, 1, x.extents.channels};
   if (x.extents.flat()) return g.as(x, form::rows);
@@ -59,7 +60,7 @@ inline value pool_places(graph& g, value const& x, bool mean) {
   std::string const kept =
       g.add("Where", {counts, rows, mean ? zero : g.number(std::numeric_limits<float>::lowest())});
   std::string const weights = g.add("Cast", {mask.name}, {{"to", std::int64_t(1)}});
-  std::string const n = g.add("ReduceSum", {weights, places});  // keeps its axis
+  std::string const n = g.add("ReduceSum", {weights, places});  // keeps the reduced axis
   if (mean)
     return {g.add("Div", {g.add("ReduceSum", {kept, places}, {{"keepdims", std::int64_t(0)}}),
                           g.add("Max", {n, g.number(1)})}),
@@ -84,7 +85,7 @@ EDL_INLINE value to_onnx(graph& g, nn::conv2d const& l, value const& x) {
 
 EDL_INLINE value to_onnx(graph& g, nn::conv2d_transpose const& l, value const& x) {
   auto const back = l.geometry(x.extents);
-  // What the whole result is larger than the one that is wanted; where it is smaller, zeros are behind it.
+  // How much larger the full result is than the wanted one; if it is smaller, zeros are appended.
   auto const excess = [](int in, int out, int size, int stride) { return (in - 1) * stride + size - out; };
   int const rows = excess(x.extents.height, back.in.height, l.kernel.height, l.stride.height),
             columns = excess(x.extents.width, back.in.width, l.kernel.width, l.stride.width);

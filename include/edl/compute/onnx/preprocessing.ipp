@@ -16,7 +16,7 @@
 namespace edl::onnx {
 namespace detail {
 
-/// Values of a record with their own extents, as far as the graph's forms have them.
+/// Values of a record with their own extents, as far as the graph's forms can express them.
 inline value declared(record_values const& of) {
   auto const e = [&](std::size_t i) { return int(of.extents[i]); };
   value v{.name = of.name, .extents = {1, 1, 1}};
@@ -32,7 +32,7 @@ inline value declared(record_values const& of) {
   return v;
 }
 
-/// Numbers of a sample as small as they may be written: one, one for each channel, or all.
+/// Numbers of a sample in their smallest form: one, one for each channel, or all.
 inline std::string spread(graph& g, std::string_view name, std::vector<float> const& all, shape of, form as) {
   if (std::ranges::all_of(all, [&](float x) { return x == all[0]; })) return g.number(all[0]);
   auto const channels = std::size_t(of.channels);

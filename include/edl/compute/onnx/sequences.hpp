@@ -17,7 +17,7 @@ struct padding_mask;
 
 namespace edl::onnx {
 
-// What layers of places become. Padding, of any place, is passed over as the network does it.
+// Exports of layers of places. They skip padding, at any place, as the network does.
 value to_onnx(graph& g, nn::attention const& l, value const& x);
 value join(graph& g, nn::attention_of_two const& l, std::vector<value> results, shape out);
 value to_onnx(graph& g, nn::lstm const& l, value const& x);
@@ -25,7 +25,7 @@ value to_onnx(graph& g, nn::gru const& l, value const& x);
 value to_onnx(graph& g, nn::positions const& l, value const& x);
 value to_onnx(graph& g, nn::sinusoidal_positions const& l, value const& x);
 
-/// Which places count, of the ids or the length that the mask looks at: in `x`, or in a named input.
+/// The valid places by the ids or the length that the mask reads: from `x`, or from a named input.
 graph::mask mask_of(graph& g, nn::padding_mask const& l, value const& x);
 
 }  // namespace edl::onnx

@@ -18,7 +18,7 @@ namespace detail {
 
 inline constexpr std::int64_t as_float = 1, as_int32 = 6, as_int64 = 7;
 
-/// 1 where a place counts, as a third axis would have it.
+/// 1 for each valid place, with a third axis.
 inline std::string ones_of(graph& g, graph::mask const& m) {
   return g.add("Unsqueeze", {g.add("Cast", {m.name}, {{"to", as_float}}), g.numbers({-1})});
 }
@@ -29,7 +29,7 @@ inline std::vector<std::int64_t> counted_to(int n) {
   return all;
 }
 
-/// Turns queries or keys of (n, heads, places, width) by the angles of `attention{.rotary = true}`.
+/// Rotates queries or keys (n, heads, places, width) by the angles of `attention{.rotary = true}`.
 inline std::string turned(graph& g, std::string const& x, attention_geometry const& of) {
   auto const half = std::size_t(of.width) / 2;
   std::vector<float> cosine, sine;
@@ -58,7 +58,7 @@ inline std::string by_head(graph& g, std::string const& x, int places, int heads
 inline std::string joined_heads(graph& g, std::string const& x, int places, int channels) {
   return g.add("Reshape", {g.add("Transpose", {x}, turned_heads()), g.numbers({0, places, channels})});
 }
-/// How each query goes with each key.
+/// The scores of each query with each key.
 inline std::string scores_of(graph& g, std::string const& query, std::string const& key, int width) {
   std::string const across = g.add("Transpose", {key}, {{"perm", std::vector<std::int64_t>{0, 1, 3, 2}}});
   return g.add("Mul", {g.add("MatMul", {query, across}), g.number(1 / std::sqrt(float(width)))});
@@ -67,7 +67,7 @@ inline std::string weights_of(graph& g, std::string const& scores) {
   return g.add("Softmax", {scores}, {{"axis", std::int64_t(-1)}});
 }
 
-/// A recurrent layer. `gates`: those of the model in ONNX's order; `bias`: of inputs, then of states.
+/// Exports a recurrent layer. `gates`: the model's gates in ONNX's order; `bias`: of inputs, then of states.
 template <class L>
 value recurrent(graph& g, L const& l, value const& x, std::string_view op,
                 std::vector<std::size_t> const& gates, std::vector<float> const& bias) {
@@ -96,7 +96,7 @@ value recurrent(graph& g, L const& l, value const& x, std::string_view op,
     std::string const n = g.add("ReduceSum", {g.add("Cast", {mask.name}, {{"to", as_int32}}), g.numbers({1})},
                                 {{"keepdims", std::int64_t(0)}});
     counts = g.add("Max", {n, g.add("Cast", {g.numbers({1})}, {{"to", as_int32}})});
-    if (!mask.prefix) {  // places that count come first, in their order
+    if (!mask.prefix) {  // valid places come first, in their order
       std::vector<std::int64_t> early = counted_to(steps), late = early;
       for (std::int64_t& i : early) i = 2 * steps - i;
       for (std::int64_t& i : late) i = steps - i;

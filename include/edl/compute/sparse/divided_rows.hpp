@@ -11,7 +11,7 @@
 
 namespace edl::sparse {
 
-/// Rows of some tables, divided by their hash slots among the parts that servers keep (`partition`). Within a
+/// Rows of some tables, divided by their hash slots among the parts that servers hold (`partition`). Within a
 /// part they keep their order.
 ///
 /// Thread safety: unsafe.
@@ -19,7 +19,7 @@ class divided_rows {
  public:
   divided_rows(std::span<table_shape const> tables, std::uint32_t parts);
 
-  /// Divides the ids of a table, which takes the place of what was known of it.
+  /// Divides the ids of a table, and replaces the table's earlier division.
   void divide(std::size_t table, view<std::uint64_t> ids);
 
   view<std::uint64_t> ids(std::size_t part, std::size_t table) const { return share(part, table).ids; }

@@ -12,15 +12,16 @@
 
 namespace edl::sparse {
 
-/// An input of a network that is rows of a table: where it is in a batch.
+/// An input of a network that consists of rows of a table, and its place in a batch.
 struct embedded_input {
-  std::size_t table = 0;                 ///< whose number this is among the layout's
+  std::size_t table = 0;                 ///< the index of the table in the layout
   std::size_t first_id = 0, ids = 0;     ///< of a sample's ids
   std::size_t first_feature = 0;         ///< of a sample's features, where the values begin
-  std::optional<nn::combiner> combiner;  ///< the rows become one; none: they stand one after the other
+  std::optional<nn::combiner> combiner;  ///< combines the rows into one; none: they are concatenated
 };
 
-/// The tables of a network, and what of it is rows of theirs. Without tables it is empty.
+/// The tables of a network, and the inputs that consist of their rows. A network without tables has an empty
+/// one.
 struct embedding_layout {
   std::vector<table_shape> tables;
   std::vector<nn::initializer> initials;  ///< of the rows of each

@@ -7,11 +7,11 @@
 
 namespace edl::sparse {
 
-/// How many hash slots a table has: the unit in which its rows are spread over servers.
+/// The number of hash slots of a table: the unit in which servers divide its rows.
 inline constexpr std::uint32_t hash_slots = 4096;
 
-/// The hash of an id, the same in every process. It tells which hash slot its row belongs to, where it stands
-/// there, and eight bits that tell it from most of its neighbours.
+/// The hash of an id, the same in every process. It gives the hash slot of the id's row, the position within
+/// that slot, and eight bits that distinguish the id from most of its neighbours.
 class id_hash {
  public:
   constexpr explicit id_hash(std::uint64_t id) : bits_(mix(0, id)) {}

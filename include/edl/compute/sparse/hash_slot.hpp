@@ -11,9 +11,9 @@
 
 namespace edl::sparse {
 
-/// The rows of the ids of one hash slot. No two ids share a row, whatever their hashes. Its index is of open
-/// addresses, a cache line at a time. It grows by a quarter, which takes about 0.1 ms with 10,000 rows.
-/// Thread safety: one caller at a time; slots of one memory are independent.
+/// The rows of the ids of one hash slot. No two ids share a row, whatever their hashes. The index is an
+/// open-addressing table of cache lines. It grows by a quarter, which takes about 0.1 ms with 10,000 rows.
+/// Thread safety: one caller at a time; slots that share a memory are independent.
 class hash_slot {
  public:
   std::uint32_t size() const { return size_; }
@@ -25,13 +25,13 @@ class hash_slot {
     if (!lines_.empty()) __builtin_prefetch(&lines_[h.place(lines())]);
   }
 
-  /// The row that probably is the id's, without a look at it; or none.
+  /// The row that is probably the id's, without reading that row; or none.
   row guess(id_hash h, row_memory const& rows) const;
   /// The id's row, or none.
   row find(std::uint64_t id, id_hash h, row_memory const& rows) const;
-  /// A new row of an id that has none: zeros but for the id. Throws edl::error where memory ends.
+  /// Creates a row for an id that has none; all but its id is zero. Throws edl::error when memory runs out.
   row insert(std::uint64_t id, id_hash h, row_memory& rows);
-  /// Removes the row of an id, if it has one; the last row takes its place.
+  /// Removes the row of an id, if there is one, and moves the last row into its place.
   bool remove(std::uint64_t id, id_hash h, row_memory& rows);
 
   /// Calls visit(row) for each row.
@@ -41,7 +41,7 @@ class hash_slot {
   }
 
  private:
-  /// Entries beside their tags; a tag of 0 is a free entry.
+  /// Entries and their tags; a tag of 0 marks a free entry.
   struct alignas(64) line {
     static constexpr std::uint32_t entries = 12;
     std::array<std::uint8_t, 16> tags{};  // the last four stay 0
@@ -58,7 +58,7 @@ class hash_slot {
   std::uint32_t number(std::uint32_t i) const {
     return pieces_[i / row_memory::rows_per_piece] + i % row_memory::rows_per_piece;
   }
-  /// Calls visit(line, entry) for the entries of a tag until it returns true; stops where no more can be.
+  /// Calls visit(line, entry) for the entries with a tag until it returns true, or until no more can exist.
   template <class Visit>
   void probe(id_hash h, Visit&& visit) const;
   place find_place(std::uint64_t id, id_hash h, row_memory const& rows) const;

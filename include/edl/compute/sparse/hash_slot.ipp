@@ -15,8 +15,8 @@ namespace edl::sparse {
 
 namespace detail {
 
-/// Which of eight bytes are `value`: the upper bit of each that is. A byte above one that is may be told,
-/// too, so matches are looked at (Warren, "Hacker's Delight", 6-1). The lowest one told is right.
+/// Which of eight bytes equal `value`: the upper bit of each match. A byte above a match may be reported
+/// falsely, so callers verify matches (Warren, "Hacker's Delight", 6-1). The lowest one is always right.
 constexpr std::uint64_t matches(std::uint64_t bytes, std::uint8_t value) {
   std::uint64_t const x = bytes ^ (0x0101010101010101u * value);
   return (x - 0x0101010101010101u) & ~x & 0x8080808080808080u;
@@ -87,7 +87,7 @@ EDL_INLINE row hash_slot::insert(std::uint64_t id, id_hash h, row_memory& rows) 
     pieces_.reserve(pieces_.size() + 1 + pieces_.size() / 8);
     pieces_.push_back(rows.take());
   }
-  // Filled to seven eighths at most, one entry is free always.
+  // Filled to seven eighths at most, the index always has a free entry.
   if (std::uint64_t{size_} + 1 > lines_.size() * line::entries * 7 / 8) grow(rows);
   std::uint32_t const n = number(size_);
   enter(h, n);
@@ -106,8 +106,8 @@ EDL_INLINE bool hash_slot::remove(std::uint64_t id, id_hash h, row_memory& rows)
   invariant(size_ > 0, "a row that is found is counted");
   std::uint32_t const freed = gone.at->numbers[gone.entry], last = number(size_ - 1);
 
-  // The last entry of the line takes the place. A line that was full may have sent entries on to those
-  // behind: one of them comes back, and leaves a hole in its own line.
+  // The last entry of the line moves into the gap. A line that was full may have overflowed into the lines
+  // after it: one of those entries moves back, and leaves a gap in its own line.
   auto const erase = [](line& l, std::uint32_t entry) {
     std::uint32_t end = line::entries;
     while (l.tags[end - 1] == 0) --end;

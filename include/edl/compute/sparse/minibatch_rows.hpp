@@ -12,15 +12,15 @@
 
 namespace edl::sparse {
 
-/// Gradients of rows of a table; no id comes twice.
+/// Gradients of rows of a table; ids are distinct.
 struct row_gradients {
   view<std::uint64_t> ids;
   view<float> gradients;  ///< (ids.size(), width)
 };
 
-/// Which rows are added up to which numbers of a minibatch's features, or the other way round. Result i is a
-/// row's width of numbers from number `at[i]` on, and the sum of terms [first[i], first[i + 1]), in this
-/// order. A term is `weights[k]` times the numbers from number `from[k]` on.
+/// Which rows add up to which numbers of a minibatch's features, or the inverse. Result i is a run of as many
+/// numbers as a row has, beginning at number `at[i]`; it is the sum of terms [first[i], first[i + 1]), in
+/// this order. Term k is `weights[k]` times the run that begins at number `from[k]`.
 struct row_terms {
   std::vector<std::uint32_t> at, first, from;
   std::vector<float> weights;
@@ -32,20 +32,20 @@ struct row_terms {
   void clear();
 };
 
-/// The terms of each of `rows` rows, in their order, by which gradients of rows are those of features that
-/// the rows were terms of. Of one that has more than `most`, so many at a time are added up behind the rows
-/// first, and `joined` adds these up.
+/// Inverts `features`: the result lists the terms of each of `rows` rows, in their order, by which gradients
+/// of features add up to gradients of rows. A row with more than `most` terms is summed in groups of that
+/// size; the groups' sums lie after the rows, and `joined` adds them up.
 void turn_around(row_terms const& features, std::size_t rows, std::size_t width, std::size_t most,
                  row_terms& to, row_terms& joined);
 
-/// The rows that a minibatch needs, each once, and what becomes of them. `begin` finds the ids, and the
-/// caller fills `rows`. `fill` puts them into the batch's features, and `sum` makes gradients of rows of the
-/// features'. Sums are made in the order of the samples, so equal batches give equal sums.
+/// The distinct rows that a minibatch needs. `begin` finds their ids, and the caller fills `rows`. `fill`
+/// writes the rows into the batch's features, and `sum` computes the gradients of rows from those of
+/// features. Sums follow the order of the samples, so equal batches give equal sums.
 ///
 /// Thread safety: unsafe.
 class minibatch_rows {
  public:
-  /// The layout outlives this.
+  /// The layout must outlive this.
   explicit minibatch_rows(embedding_layout const& of);
 
   void begin(data::batch const& b);
@@ -57,16 +57,16 @@ class minibatch_rows {
 
   void fill(data::batch& b) const;
 
-  /// What `fill` would do, by table, for who does it elsewhere.
+  /// Lists what `fill` would do, by table, for a caller that does it on a device.
   void list(data::batch const& b, std::span<row_terms> features) const;
 
-  /// `gradients`: of the batch's features. One answer for each table, valid until the next call.
+  /// `gradients`: those of the batch's features. Returns one entry for each table, valid until the next call.
   std::span<row_gradients const> sum(data::batch const& b, view<float> gradients);
 
-  /// The same, where who does it elsewhere writes into `gradients`.
+  /// The same, for a caller that computes the sums on a device and writes them into `gradients`.
   std::span<row_gradients const> begin_sums();
 
-  /// The gradients of rows, of a table, to be changed.
+  /// The gradients of a table's rows, to be modified.
   std::span<float> gradients(std::size_t table) { return tables_[table].gradients; }
 
  private:
@@ -78,8 +78,8 @@ class minibatch_rows {
   };
 
   static std::uint32_t number_of(part& t, std::uint64_t id);
-  /// begin(input, where values belong among the features), then for each of the rows that are added up to
-  /// them visit(input, number of the row, where, weight by which it counts).
+  /// Calls begin(input, its values' place among the features), then visit(input, number of the row, place,
+  /// weight) for each of the rows that add up to these values.
   template <class Begin, class Visit>
   void each(data::batch const& b, Begin const& begin, Visit const& visit) const;
 

@@ -11,13 +11,14 @@
 
 namespace edl::sparse {
 
-/// That of a network whose start (`Start`) names no inputs: it has no tables.
+/// The embedding layout of a network whose start (`Start`) names no inputs: it has no tables.
 template <class Start>
 embedding_layout embedding_layout_of(Start const&) {
   return {};
 }
 
-/// That of a network with these inputs, of which those that share a table agree (`tables_agree`).
+/// The embedding layout of a network with these inputs. Inputs that share a table must agree
+/// (`tables_agree`).
 template <class... Named>
 embedding_layout embedding_layout_of(nn::input_list<Named...> const& all) {
   embedding_layout out;

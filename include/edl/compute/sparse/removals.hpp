@@ -10,9 +10,9 @@
 
 namespace edl::sparse {
 
-/// The ids that were removed from a table, in order, as long as they are remembered. Whoever writes down what
-/// has changed asks for those between two places, and forgets what is written. Memory is bounded: who comes
-/// too late is told. Thread safety: safe.
+/// A bounded log of the ids that were removed from a table, in order. A writer of changes reads those between
+/// two places, and forgets what it has written. `between` reports when the log no longer holds them. Thread
+/// safety: safe.
 class removals {
  public:
   static constexpr std::size_t most = std::size_t{1} << 22;
@@ -26,13 +26,13 @@ class removals {
     ids_.push_back(id);
   }
 
-  /// The place behind the newest.
+  /// The place after the newest id.
   std::uint64_t end() const {
     std::lock_guard const lock(mutex_);
     return first_ + ids_.size();
   }
 
-  /// Those between two places; nothing where some of them are forgotten, or were never remembered.
+  /// The ids between two places; nothing if some of them were forgotten, or were never recorded.
   std::optional<std::vector<std::uint64_t>> between(std::uint64_t from, std::uint64_t to) const {
     std::lock_guard const lock(mutex_);
     if (!remembers_ || from < first_ || to > first_ + ids_.size() || from > to) return std::nullopt;

@@ -17,8 +17,8 @@
 
 namespace edl::sparse {
 
-/// How a row's values lie behind its header: weights, as float32 or bfloat16, then the optimiser's slots as
-/// float32. Thread safety: safe; the rows are the caller's.
+/// The layout of a row's values after its header: weights, as float32 or bfloat16, then the optimiser's slots
+/// as float32. Thread safety: safe; the caller owns the rows.
 class row_format {
  public:
   row_format(std::size_t width, std::size_t slots, nn::row_values weights, bool watched = false)
@@ -29,8 +29,8 @@ class row_format {
         weight_floats_(rounded_ ? (width + 1) / 2 : width) {}
 
   std::size_t values() const { return width_ * (1 + slots_); }              ///< weights, then each slot
-  std::size_t payload() const { return weight_floats_ + width_ * slots_; }  ///< floats that they take
-  std::size_t memory() const { return payload() + watched_; }               ///< with their sum
+  std::size_t payload() const { return weight_floats_ + width_ * slots_; }  ///< their size in floats
+  std::size_t memory() const { return payload() + watched_; }               ///< with the checksum
   std::size_t weight_bytes() const { return weight_floats_ * sizeof(float); }
 
   float* slot(row r, std::size_t number) const { return r.values() + weight_floats_ + number * width_; }
@@ -44,7 +44,7 @@ class row_format {
     for (std::size_t i = 0; i < width_; ++i) to[i] = from_bfloat16(from[i]);
   }
 
-  /// To the nearest.
+  /// Rounds to the nearest.
   void write_weights(row r, float const* from) const {
     if (!rounded_) {
       std::memcpy(r.values(), from, width_ * sizeof(float));
@@ -54,7 +54,7 @@ class row_format {
     for (std::size_t i = 0; i < width_; ++i) to[i] = to_bfloat16(from[i]);
   }
 
-  /// Rounds up or down by chance, so that the mean is right. Equal rows, seeds and values give equal bits.
+  /// Stochastic rounding, which keeps the mean unbiased. Equal rows, seeds and values give equal bits.
   void write_weights_by_chance(row r, float const* from, std::uint64_t seed) const {
     if (!rounded_) return write_weights(r, from);
     std::uint16_t* const to = bits(r);
@@ -70,7 +70,7 @@ class row_format {
     read_weights(r, to.data());
     std::copy_n(slot(r, 0), width_ * slots_, to.data() + width_);
   }
-  /// The row's values where they lie, or in `room` where they have to be unpacked.
+  /// The row's values in place, or unpacked into `room` if they are packed.
   view<float> look(row r, std::span<float> room) const {
     if (!rounded_) return {r.values(), values()};
     read(r, room);
@@ -81,13 +81,13 @@ class row_format {
     std::copy_n(from.data() + width_, width_ * slots_, slot(r, 0));
   }
 
-  /// The values are as they are to be, and their sum says so, where they are watched.
+  /// Stores the checksum of the row's current values, if the table watches its memory.
   void note(row r) const {
     if (!watched_) return;
     std::uint32_t const sum = sum_of(r);
     std::memcpy(r.values() + payload(), &sum, sizeof sum);
   }
-  /// Whether they are as they were noted.
+  /// Whether the values match the stored checksum.
   bool intact(row r) const {
     std::uint32_t sum = 0;
     if (watched_) std::memcpy(&sum, r.values() + payload(), sizeof sum);

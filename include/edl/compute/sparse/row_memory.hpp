@@ -11,11 +11,11 @@
 
 namespace edl::sparse {
 
-/// What stands before the values of a row.
+/// The header before a row's values.
 struct row_header {
   std::uint64_t id;
-  std::uint32_t last_use;  ///< the clock of the table's user at the row's last push
-  std::uint32_t uses;      ///< how often it was pushed; stays at its largest value
+  std::uint32_t last_use;  ///< the `clock` of the row's last push
+  std::uint32_t uses;      ///< number of pushes, saturating
 };
 static_assert(sizeof(row_header) == 16);
 
@@ -27,15 +27,15 @@ struct row {
   float* values() const { return reinterpret_cast<float*>(header + 1); }
 };
 
-/// Memory of numbered rows, in regions that the system may back by huge pages. Rows are visited at random,
-/// and small pages would be missed at every visit. A row stays where it is. Thread safety: safe; the rows
-/// themselves are their holder's.
+/// Memory for numbered rows, in regions that the system may back by huge pages: rows are accessed at random,
+/// and with small pages each access would miss the TLB. Rows never move. Thread safety: safe; a row's content
+/// belongs to its holder.
 class row_memory {
  public:
   static constexpr std::uint32_t rows_per_piece = 8, rows_per_region = 1u << 18;
   static constexpr std::uint64_t most_rows = std::uint64_t{1} << 32;
 
-  /// `values`: floats of a row.
+  /// `values`: floats per row.
   explicit row_memory(std::size_t values);
   ~row_memory();
   row_memory(row_memory const&) = delete;
@@ -43,17 +43,18 @@ class row_memory {
 
   std::size_t row_bytes() const { return row_bytes_; }
 
-  /// The first number of eight rows in a row. Throws edl::error where there is no more memory.
+  /// Allocates eight consecutive rows and returns the first one's number. Throws edl::error when memory runs
+  /// out.
   std::uint32_t take();
   void give_back(std::uint32_t first);
 
-  /// A row of a piece that has been taken.
+  /// A row of an allocated piece.
   row at(std::uint32_t number) const {
     std::byte* const region = regions_[number / rows_per_region].load(std::memory_order_acquire);
     return {reinterpret_cast<row_header*>(region + number % rows_per_region * row_bytes_)};
   }
 
-  /// Bytes of the pieces that have been taken at one time or another.
+  /// Bytes of all pieces ever allocated.
   std::size_t bytes() const;
 
  private:

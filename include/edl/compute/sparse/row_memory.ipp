@@ -40,7 +40,7 @@ EDL_INLINE std::uint32_t row_memory::take() {
     void* const region =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (region == MAP_FAILED) throw refuse(std::strerror(errno));
-    ::madvise(region, bytes, MADV_HUGEPAGE);  // where this is refused, pages are small
+    ::madvise(region, bytes, MADV_HUGEPAGE);  // if the system refuses, pages stay small
     regions_[used_ / rows_per_region].store(static_cast<std::byte*>(region), std::memory_order_release);
   }
   auto const first = std::uint32_t(used_);

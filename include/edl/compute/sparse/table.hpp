@@ -23,80 +23,81 @@ namespace edl::sparse {
 
 class table_snapshot;
 
-/// What a table is made of. Equal options and ids give equal rows, wherever the row lives.
+/// The options of a table. Equal options and ids give equal rows, on whichever server they live.
 struct table_options {
   int width = 0;  ///< values of a row, from 1 to 65,536
   nn::initializer initial = nn::uniform{};
   std::uint64_t seed = 0;
   nn::row_policy policy{};
-  bool remembers_removed = false;  ///< for files of what has changed (`removals`)
-  bool watches_memory = false;     ///< values of rows that change between two steps are found
-  /// Calls work(0), work(1), … side by side, and waits for all; none: a call's work is its own thread's.
+  bool remembers_removed = false;  ///< for incremental files (`removals`)
+  bool watches_memory = false;     ///< detects values that change between two steps
+  /// Calls work(0), work(1), … in parallel and waits for all; empty: the calling thread does all work.
   std::function<void(std::function<void(int)> const& work)> share = {};
 };
 
-/// What a table has, and what it has had.
+/// Current sizes of a table, and totals since its creation.
 struct table_counts {
   std::uint64_t rows = 0;
-  std::uint64_t candidates = 0;  ///< ids that wait for admission
-  std::uint64_t evicted = 0;     ///< rows that the policy has removed since the table was made
+  std::uint64_t candidates = 0;  ///< ids that await admission
+  std::uint64_t evicted = 0;     ///< rows that the policy has removed so far
 };
 
-/// A trained row for each 64-bit id that its policy admits, with its optimiser's slots beside it. No two ids
-/// share a row. It grows a hash slot at a time, without a stop. An id that is not admitted yet is a
-/// candidate: a header that counts, without values. Equal pushes and sweeps in equal order leave equal rows,
-/// whatever the number of threads or servers.
+/// A trained row, with its optimiser's slots, for each 64-bit id that the policy admits. No two ids share a
+/// row. The table grows one hash slot at a time, so that no call waits for a whole rehash. An id that is not
+/// admitted yet is a candidate: a header with a counter, without values. Equal pushes and sweeps in equal
+/// order give equal rows, for any number of threads or servers.
 ///
-/// With `table_options::watches_memory` four bytes behind each row say what its values came to when they were
-/// last written, but for a chance of 2^-32. What trains or visits a row throws memory_fault where it is not
-/// so.
+/// With `table_options::watches_memory`, each row ends in a checksum of four bytes. Training or visiting a
+/// row whose values changed without a push throws memory_fault; the checksum misses a change with probability
+/// 2^-32.
 ///
-/// Thread safety: all functions are safe; calls that train different rows go on beside one another. A row is
-/// never seen half written.
+/// Thread safety: all functions are safe; calls that train different rows run in parallel. No reader sees a
+/// row half written.
 class table {
  public:
-  /// Throws usage_error for options out of range. The rule outlives the table.
+  /// Throws usage_error for options out of range. The rule must outlive the table.
   table(table_options o, update_rule const& rule);
 
   int width() const { return options_.width; }
 
-  /// `to` (ids.size(), width) gets the weights of the ids' rows, which may repeat. An id without a row is
-  /// answered with what its row would begin with, and gets none.
+  /// Copies the weights of the ids' rows to `to` (ids.size(), width); ids may repeat. For an id without a row
+  /// it copies the initial values of such a row, and creates none.
   void pull(view<std::uint64_t> ids, std::span<float> to) const;
 
-  /// The same of one id (width), without a detour for many.
+  /// The same for one id (width), without the overhead of a batch.
   void read(std::uint64_t id, std::span<float> to) const;
 
-  /// A step of the optimiser for each id's row; `gradients` (ids.size(), width). An id that comes twice makes
-  /// two steps, in order: `sum_duplicates` makes one of them. An id that has no row, any more or yet, gets
-  /// one first, if it is admitted; else its gradient is dropped. Where the table is full, a sixteenth of the
-  /// rows of the id's hash slot goes for it. `step`: steps that the optimiser has made before, of the whole
-  /// table. `clock` is kept as the time of each row's last use. Throws edl::error where memory ends.
+  /// Applies one optimiser step to each id's row; `gradients` is (ids.size(), width). An id that occurs twice
+  /// makes two steps, in order; call `sum_duplicates` first for a single one. An id without a row gets one
+  /// first, if it is admitted; otherwise its gradient is dropped. In a full table, a sixteenth of the rows of
+  /// the id's hash slot make room for it. `step`: the optimiser's earlier steps on the whole table. `clock`
+  /// is recorded as the time of each row's last use. Throws edl::error when memory runs out.
   void push(view<std::uint64_t> ids, view<float> gradients, float learning_rate, std::uint64_t step,
             std::uint32_t clock);
 
-  /// Removes the rows and candidates of a hash slot that were in none of the last `unused_steps` steps.
+  /// Removes the rows and candidates of a hash slot that no push of the last `unused_steps` steps contained.
   void sweep(std::uint32_t slot, std::uint32_t clock);
 
-  /// A row as it was once, of this table or of another with the same options but the seed; without values, a
-  /// candidate. Throws edl::error for another number of values.
+  /// Restores a row, of this table or of another one that differs in its seed at most; without values, a
+  /// candidate. Throws edl::error for a wrong number of values.
   void put(row_header const& header, view<float> values);
 
-  /// Removes an id's row, or the id from the candidates; nothing where it is neither.
+  /// Removes an id's row, or the id from the candidates. Does nothing if it is neither.
   void remove(std::uint64_t id);
 
-  /// A row with these weights, and with what the optimiser begins with. Throws as `put`.
+  /// Creates or replaces a row with these weights and the optimiser's initial slots. Throws as `put`.
   void assign(std::uint64_t id, view<float> weights);
 
   /// Removes all rows and candidates.
   void clear();
 
-  /// Removes the rows that `goes(header)` tells, and gives their number. `removed` is called with each id.
+  /// Removes the rows for which `goes(header)` is true, calls `removed` with each id, and returns their
+  /// number.
   std::size_t remove_if(std::function<bool(row_header const&)> const& goes,
                         std::function<void(std::uint64_t id)> const& removed = {});
 
-  /// Calls visit(header, weights and then slots) for each row of a hash slot. Rows of it, and of its
-  /// neighbours, wait meanwhile.
+  /// Calls visit(header, weights and then slots) for each row of a hash slot. Other calls on its rows, and on
+  /// those of its neighbours, block meanwhile.
   void for_each(std::uint32_t slot,
                 std::function<void(row_header const&, view<float> values)> const& visit) const;
 
@@ -109,18 +110,18 @@ class table {
   std::size_t payload() const;                             ///< of weights and optimiser's slots alone
   std::size_t values() const { return format_.values(); }  ///< of a row: weights, then each slot
 
-  /// Which ids have been removed, for who writes down what has changed.
+  /// The ids that were removed, for a writer of changes.
   removals& removed() const { return removed_; }
 
  private:
   friend class table_snapshot;
   static constexpr std::uint32_t stripes = 32, slots_per_stripe = hash_slots / stripes;
 
-  /// What one lock guards.
+  /// The data under one lock.
   struct alignas(64) stripe {
     mutable std::mutex mutex;
     std::array<hash_slot, slots_per_stripe> slots, candidates;
-    std::vector<table_snapshot*> snapshots;  // told before a row or candidate changes
+    std::vector<table_snapshot*> snapshots;  // notified before a row or candidate changes
   };
   struct batch;
 
@@ -160,12 +161,12 @@ class table {
   std::atomic<std::uint64_t> evicted_{0};
 };
 
-/// Distinct ids in the order of their first appearance, and the sum of the gradients of each. They are added
-/// in the order in which they come, whatever the number of threads, so equal batches give equal sums.
+/// Distinct ids in the order of their first appearance, with the sum of the gradients of each. Gradients are
+/// added in the order of the batch, for any number of threads, so equal batches give equal sums.
 struct summed_gradients {
   std::vector<std::uint64_t> ids;
   std::vector<float> gradients;      ///< (ids.size(), width)
-  std::vector<std::uint32_t> place;  ///< of each id that came: its number among the distinct ones
+  std::vector<std::uint32_t> place;  ///< of each given id: its index among the distinct ones
 };
 summed_gradients sum_duplicates(view<std::uint64_t> ids, view<float> gradients, int width);
 

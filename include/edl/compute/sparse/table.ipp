@@ -28,8 +28,8 @@ inline std::uint32_t most_of_slot(std::uint64_t most_rows) {
                    : std::uint32_t(std::min<std::uint64_t>(most, std::numeric_limits<std::uint32_t>::max()));
 }
 
-/// How many ids ahead memory is asked for: the hash slot first, then its index, then the row. A fetch takes
-/// about as long as a dozen rows are copied.
+/// How many ids ahead memory is prefetched: the hash slot first, then its index, then the row. A fetch takes
+/// about as long as copying a dozen rows.
 inline constexpr std::size_t slot_ahead = 48, index_ahead = 32, row_ahead = 16;
 inline constexpr std::size_t ids_worth_sharing = 1000;
 inline constexpr std::size_t rows_at_once = 32;  // of a step: few enough for the nearest cache
@@ -41,7 +41,7 @@ inline void prefetch(row r, std::size_t bytes) {
 
 }  // namespace detail
 
-/// The ids of a call by stripe, in their order within each.
+/// The ids of a call, grouped by stripe, in their order within each.
 struct table::batch {
   struct item {
     std::uint64_t id;
@@ -66,8 +66,8 @@ struct table::batch {
     return std::span(items).subspan(first[s], first[s + 1] - first[s]);
   }
 
-  /// Calls visit(item, the row that probably is its own) for each, with memory on its way before. `bytes`:
-  /// how much of each row is read or written.
+  /// Calls visit(item, its probable row) for each, with memory prefetched. `bytes`: how much of each row the
+  /// visit reads or writes.
   template <class Slots, class Visit>
   static void each(std::span<item const> items, Slots&& slot_of, row_memory const& rows, std::size_t bytes,
                    Visit&& visit) {
@@ -114,7 +114,7 @@ EDL_INLINE table::table(table_options o, update_rule const& rule)
                     options_.policy.admission));
 }
 
-/// Calls work(stripe number) for each, on several threads where that is worth it.
+/// Calls work(stripe number) for each stripe, on several threads if that pays.
 template <class Work>
 void table::each_stripe(std::size_t ids, Work const& work) const {
   if (!options_.share || ids < detail::ids_worth_sharing) {
@@ -196,8 +196,8 @@ EDL_INLINE void table::read(std::uint64_t id, std::span<float> to) const {
     draw(id, to.data());
 }
 
-// The optimiser's step gives the same bits however its span is cut (compute/optim/optimizer.hpp), so rows
-// that lie apart are brought together for it: a call each would cost more than the step.
+// The optimiser's step gives the same bits however its span is cut (compute/optim/optimizer.hpp), so
+// scattered rows are gathered first: one call per row would cost more than the step.
 EDL_INLINE void table::apply(std::span<row const> rows, view<float> gradients, float learning_rate,
                              std::uint64_t step, std::vector<float>& scratch) const {
   auto const w = std::size_t(options_.width), n = rows.size() * w;
@@ -232,7 +232,7 @@ EDL_INLINE void table::push(view<std::uint64_t> ids, view<float> gradients, floa
     std::vector<float> together, scratch;
     stripe& own = stripes_[s];
     std::lock_guard const lock(own.mutex);
-    bool moved = false;  // rows, so that guesses are worth nothing
+    bool moved = false;  // rows have moved, so the guesses are void
     auto const slot_of = [&](id_hash h) -> hash_slot& { return own.slots[within(h)]; };
     auto const flush = [&] {
       if (rows.empty()) return;
@@ -247,7 +247,7 @@ EDL_INLINE void table::push(view<std::uint64_t> ids, view<float> gradients, floa
       std::uint32_t const uses = admit(own, id, clock);
       if (uses == 0) return row{};
       if (is_full(slot)) {
-        flush();  // before rows move: those that wait for their step are known by where they lie
+        flush();  // rows that await their step are known by address, so before any row moves
         make_room(own, slot, true);
         moved = true;
       }
@@ -262,7 +262,7 @@ EDL_INLINE void table::push(view<std::uint64_t> ids, view<float> gradients, floa
       keep(own, r);
       r.header->last_use = clock;
       r.header->uses += r.header->uses != std::numeric_limits<std::uint32_t>::max();
-      // A row that comes again makes its second step on the first one's result.
+      // A repeated row makes its second step on the result of the first.
       bool const again =
           std::ranges::any_of(rows, [&](row const& other) { return other.header == r.header; });
       if (again || rows.size() == detail::rows_at_once) flush();

@@ -14,10 +14,10 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 
-/// Which ids of a table have rows: how they come and go.
+/// Admission and eviction: which ids of a table have rows.
 namespace edl::sparse {
 
-/// The uses of an id that is admitted by this push, or 0.
+/// The uses of an id that this push admits, or 0.
 EDL_INLINE std::uint32_t table::admit(stripe& s, std::uint64_t id, std::uint32_t clock) {
   auto const wanted = std::uint32_t(options_.policy.admission);
   if (wanted == 1) return 1;
@@ -37,7 +37,7 @@ EDL_INLINE std::uint32_t table::admit(stripe& s, std::uint64_t id, std::uint32_t
   return wanted;
 }
 
-/// A row without values of an id that has none.
+/// Creates a row without values for an id that has none.
 EDL_INLINE row table::create(stripe& s, std::uint64_t id) {
   id_hash const h(id);
   row const r = s.slots[within(h)].insert(id, h, rows_);
@@ -47,7 +47,7 @@ EDL_INLINE row table::create(stripe& s, std::uint64_t id) {
 
 EDL_INLINE void table::remove_row(stripe& s, hash_slot& from, std::uint64_t id) {
   id_hash const h(id);
-  // Snapshots first: they keep the row as it was.
+  // Notify snapshots first: they keep the row as it was.
   if (!s.snapshots.empty()) keep(s, from.find(id, h, rows_));
   bool const was_there = from.remove(id, h, rows_);
   invariant(was_there, "a row that is removed is there");
@@ -62,7 +62,7 @@ EDL_INLINE void table::remove_candidate(stripe& s, hash_slot& from, std::uint64_
   removed_.add(id);
 }
 
-/// Removes a sixteenth of a hash slot's rows, or candidates: to look for one at a time would take as long.
+/// Removes a sixteenth of a hash slot's rows, or candidates: searching for a single one would take as long.
 EDL_INLINE void table::make_room(stripe& s, hash_slot& of, bool of_rows) {
   bool const by_uses = options_.policy.victims == nn::row_victims::least_used;
   std::vector<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>> all;

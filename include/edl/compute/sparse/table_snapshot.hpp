@@ -15,10 +15,11 @@
 
 namespace edl::sparse {
 
-/// The rows of a table as they were at one time, while the table is trained on. It is no copy: a row is kept
-/// aside before it changes for the first time after that. So it takes as much memory as has been changed.
+/// The rows of a table at one moment, while training goes on. It is a copy-on-write view: a row is copied
+/// before it changes for the first time after that moment. So its memory grows with the number of changed
+/// rows.
 ///
-/// Thread safety: safe, also beside calls of the table, which must outlive it.
+/// Thread safety: safe, also during calls of the table, which must outlive it.
 class table_snapshot {
  public:
   explicit table_snapshot(table& of);
@@ -31,8 +32,8 @@ class table_snapshot {
   std::uint32_t size(std::uint32_t slot) const { return sizes_[slot]; }  ///< rows of a hash slot
   std::uint64_t removed() const { return removed_; }                     ///< the place among `removals`
 
-  /// Calls visit(header, weights and then slots) for each row of a hash slot. The table's rows of it, and of
-  /// its neighbours, wait meanwhile.
+  /// Calls visit(header, weights and then slots) for each row of a hash slot. The table's calls on rows of
+  /// it, and of its neighbours, block meanwhile.
   void for_each(std::uint32_t slot,
                 std::function<void(row_header const&, view<float> values)> const& visit) const;
 
@@ -42,13 +43,13 @@ class table_snapshot {
  private:
   friend class table;
 
-  /// A row as it was; without values: there was none.
+  /// A row as it was; without values: it did not exist.
   struct kept_row {
     row_header header{};
     std::vector<float> values;
   };
 
-  /// Told, under the lock of its stripe, before a row changes; `fresh`: it was made just now.
+  /// Called under the lock of a row's stripe before the row changes; `fresh`: the row was just created.
   void keep(row r, bool fresh);
   void keep_candidate(row_header const& was, bool fresh);
 

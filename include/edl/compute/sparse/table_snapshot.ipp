@@ -12,7 +12,7 @@ namespace edl::sparse {
 
 EDL_INLINE table_snapshot::table_snapshot(table& of)
     : table_(of), sizes_(hash_slots), kept_(hash_slots), kept_candidates_(hash_slots) {
-  // All at once, so that no push is seen by half.
+  // Lock all stripes at once, so that the snapshot contains each push entirely or not at all.
   std::vector<std::unique_lock<std::mutex>> locks;
   for (std::size_t s = 0; s < table::stripes; ++s) locks.emplace_back(table_.stripes_[s].mutex);
   for (std::uint32_t slot = 0; slot < hash_slots; ++slot) rows_ += sizes_[slot] = table_.slot(slot).size();
