@@ -24,8 +24,8 @@ namespace detail {
 
 struct described_command {
   char const *name, *help, *arguments;
-  char const* word = "CHECKPOINT";  // for the argument
-  bool optional = false;            // is that
+  char const* word = "CHECKPOINT";  // name of the argument
+  bool optional = false;            // whether the argument is
 };
 
 inline constexpr described_command commands[] = {
@@ -108,7 +108,7 @@ inline scaling scaling_of(cli::command_line const& l) {
   return wanted;
 }
 
-/// Of a sweep on this machine.
+/// Flags of a sweep on this machine.
 inline std::vector<cli::flag> own_sweep_flags() {
   using enum cli::flag::value_type;
   std::vector<cli::flag> all{{.name = "output",
@@ -131,7 +131,7 @@ inline std::vector<cli::flag> own_sweep_flags() {
   return all;
 }
 
-/// What a sweep says itself to its runs.
+/// Flags that a sweep sets for its runs.
 inline bool set_by_sweep(std::string const& name) {
   static std::array<std::string_view, 5> const own{"output", "checkpoint_dir", "save_best",
                                                    "keep_checkpoint_max", "early_stopping"};
@@ -193,7 +193,7 @@ inline std::string help(std::string const& program) {
                             "--version", program);
 }
 
-/// What most people use of a job's flags.
+/// The flags of a job that most people use.
 inline constexpr std::string_view common_flags[] = {"training_data",
                                                     "validation_data",
                                                     "validation_split",
@@ -236,7 +236,7 @@ inline std::string help(std::string const& program, described_command const& c, 
          (flags.empty() ? "" : "\n" + cli::describe(flags) + more);
 }
 
-/// Why a command of a job has no flag that another one has; empty: none has it.
+/// The reason why a command does not have a flag that another command has; empty: no command has it.
 inline std::string of_another(std::string const& command, std::string const& flag) {
   auto const is = [&](cli::flag const& f) {
     return f.name == flag || std::ranges::find(f.aliases, flag) != f.aliases.end();
@@ -251,7 +251,7 @@ inline std::string of_another(std::string const& command, std::string const& fla
   return {};
 }
 
-/// The command that a line begins with. Throws usage_error, with the nearest name.
+/// The command that a line names. Throws usage_error, with the nearest name, if there is none.
 inline described_command const& command_of(std::string const& program, cli::words const& line) {
   auto const names = command_names();
   std::string const all = fmt::format("{}", fmt::join(names, ", "));
@@ -264,7 +264,7 @@ inline described_command const& command_of(std::string const& program, cli::word
                                 near.empty() ? ": expected " + all : "; did you mean " + near + "?"));
 }
 
-/// A misspelt metric is told as such, before its direction is asked for.
+/// Reports a misspelt metric first, before asking for its direction.
 inline void check_metrics(cli::command_line const& l, std::vector<cli::flag> const& flags,
                           std::vector<std::string> const& known) {
   for (char const* const name : {"save_best", "early_stopping", "by"}) {
@@ -278,7 +278,7 @@ inline void check_metrics(cli::command_line const& l, std::vector<cli::flag> con
 
 }  // namespace detail
 
-/// Those of an evaluation that tell which model it is, and those of a training that tell where it goes.
+/// The flags of an evaluation that identify the model, and those of a training that name the output.
 EDL_INLINE std::vector<cli::flag> export_flags(std::string const& program) {
   std::vector<cli::flag> all;
   for (cli::flag& f : edl::flags_of(command::evaluate, program))

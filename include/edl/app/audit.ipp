@@ -19,14 +19,14 @@
 namespace edl::app {
 namespace detail {
 
-/// A job with more epochs than that has equal ones in one line.
+/// A job with more epochs than this shows equal ones in one line.
 inline constexpr std::size_t most_rows = 20;
 
-/// The account of one history, that of a run of variables.
+/// The account of one history: that of one range of variables.
 EDL_INLINE std::map<std::uint32_t, epoch_account> account_of(ledger const& l, master::task_plan const& plan,
                                                              std::uint64_t minibatch_size) {
   std::map<std::uint32_t, epoch_account> out;
-  std::map<std::uint32_t, std::uint64_t> marked;  // records that the marks say are dealt with
+  std::map<std::uint32_t, std::uint64_t> marked;  // records that are done according to the marks
   for (auto const& [epoch, tasks] : l.closed())
     for (auto const& [begin, end] : tasks.runs()) {
       if (end > plan.tasks())
@@ -121,7 +121,7 @@ EDL_INLINE void write(std::ostream& to, audit const& a) {
   for (auto at = a.epochs.begin(); at != a.epochs.end();) {
     auto const& [epoch, e] = *at;
     auto last = at++;
-    // Of many epochs those that have nothing of their own to say stand in one line.
+    // If there are many epochs, those without anything of their own to report share a line.
     while (a.epochs.size() > detail::most_rows && at != a.epochs.end() && at->second == e) last = at++;
     std::string const which =
         last->first == epoch ? std::to_string(epoch) : fmt::format("{}-{}", epoch, last->first);

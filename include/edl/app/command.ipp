@@ -77,7 +77,7 @@ inline int run_conversion(train::program const& p, conversion const& c) {
 inline logger open_log(job const& j, process_environment const& s,
                        std::shared_ptr<cli::screen> const& terminal) {
   std::string const name = s.role.empty() || s.role == "master" ? s.role : fmt::format("{}-{}", s.role, s.id);
-  // The logs of pods, and of roles that were started by hand, are read later, by somebody who knows less.
+  // The logs of pods, and of roles started by hand, are read later, by people who know less.
   bool const by_itself = !s.role.empty() && !is_of_a_command(s);
   log_target where{.detailed = j.log.verbose || j.log.log_level == severity::debug || by_itself,
                    .to = terminal};
@@ -88,19 +88,19 @@ inline logger open_log(job const& j, process_environment const& s,
   return logger(j.log.log_level, name, where);
 }
 
-/// Where a job tells how far it is, line by redrawn line; empty: there is no such place.
+/// Where a job shows its progress in a line that is redrawn; empty: nowhere.
 inline cli::status_sink status_sink_of(process_environment const& s,
                                        std::shared_ptr<cli::screen> const& terminal) {
   if (terminal) return [terminal](cli::status_line const& line) { terminal->show(line); };
   if (!s.shown) return {};
   return [](cli::status_line const& line) {
     std::string const text = cli::encode(line);
-    // Shorter than what a pipe takes whole; a lost one is followed by the next.
+    // Short enough for an atomic write to a pipe; if one is lost, the next follows.
     [[maybe_unused]] auto const written = ::write(2, text.data(), text.size());
   };
 }
 
-/// With --dry_run: makes the job one that only tries, in a directory that all of its processes know.
+/// With --dry_run: turns the job into a trial run, in a directory that all its processes know.
 inline std::unique_ptr<train::dry_run_directory> prepare_dry_run(job& j, process_environment& s) {
   if (!j.dry_run) return nullptr;
   if (!s.role.empty() && s.dry_run.empty())
@@ -120,10 +120,11 @@ inline std::unique_ptr<train::dry_run_directory> prepare_dry_run(job& j, process
 inline int run_locally(train::program& p, arguments const& a, process_environment const& s, logger const& log,
                        signals const& stop, cli::status_sink show) {
   std::atomic<int> stop_signal{0};
-  // It asks for the signal before each minibatch. Before the second one it has nothing to keep: tasks are put
-  // in order after it has asked first.
+  // The job checks for the signal before each minibatch. Before the second check it has nothing to save,
+  // because tasks are ordered only after the first one.
   std::atomic<int> asked{0};
-  // Not between minibatches: one may take long, and the second signal must not be taken for the first.
+  // A separate thread watches for the second signal: a minibatch may take long, and the second signal must
+  // not be mistaken for the first.
   std::jthread const watch([&](std::stop_token const& over) {
     std::optional<int> signal;
     while (!over.stop_requested() && !signal) signal = stop.wait(std::chrono::milliseconds(20));
@@ -155,11 +156,12 @@ inline int run_locally(train::program& p, arguments const& a, process_environmen
   return code == 0 || stop_signal == 0 ? code : 128 + stop_signal;
 }
 
-/// Makes the program the one that a model was trained with, as far as the user has not set something else.
+/// Sets the program's options to those that the model was trained with, unless the user has set them.
 inline std::vector<train::trained_note> take_trained(train::program& p, job const& j,
                                                      process_environment const& s) {
   if (j.command == command::train || j.checkpoints.checkpoint_dir_for_init.empty()) return {};
-  // What one command starts on this machine takes what the command has found: the directory may change.
+  // Processes that one command starts on this machine use what the command has found, because the directory
+  // may change.
   static constexpr char const* variable = "EDL_TRAINED_WITH";
   char const* const from_environment = is_of_a_command(s) ? std::getenv(variable) : nullptr;
   std::string const trained = from_environment
@@ -169,7 +171,7 @@ inline std::vector<train::trained_note> take_trained(train::program& p, job cons
   train::settings values;
   try {
     values = train::read_settings(trained);
-  } catch (usage_error const&) {  // a file that another program wrote
+  } catch (usage_error const&) {  // another program wrote this file
     return {
         {false, fmt::format("{} holds hyperparameters that are not of the form of --set: they are not used",
                             j.checkpoints.checkpoint_dir_for_init)}};
@@ -181,7 +183,7 @@ inline std::vector<train::trained_note> take_trained(train::program& p, job cons
   return notes;
 }
 
-/// The names that --freeze, --rates and weight_names go by.
+/// Prints the names to which --freeze, --rates and weight_names refer.
 inline void print_variables(std::ostream& to, parameter_layout const& of, std::string const& frozen) {
   fmt::print(to, "variables\n");
   for (std::size_t i = 0; i < of.variables.size(); ++i) {
@@ -242,12 +244,13 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   }
   if (!a.job.outputs.export_onnx.empty() && (s.role.empty() || s.role == "master"))
     for (std::string& warning : train::check_onnx(p, a.job)) a.notes.push_back(std::move(warning));
-  ::prctl(PR_SET_NAME, name.c_str());  // a child is started through a link of /proc, which would be its name
+  ::prctl(PR_SET_NAME, name.c_str());  // a child starts through a link in /proc, which would become its name
   if (s.job_name.empty()) s.job_name = a.job.name;
   a.job.name = s.job_name;
   a.job.hyperparameters = train::write_settings(train::values_of(p.set));
-  // Ctrl-C, the end of a terminal, and what ends a group reach all its processes: what one command has
-  // started leaves them to the command. Its master may be stopped by itself, and keeps the state.
+  // Ctrl-C, a hangup and signals to a process group reach all processes of a command; those that the command
+  // has started ignore them and leave the reaction to the command. Its master may be stopped on its own, and
+  // then keeps the state.
   bool const starts_others = s.role.empty() && a.job.strategy != strategy::local;
   signals const stop = starts_others         ? signals{SIGTERM, SIGINT, SIGHUP, leave_signal()}
                        : !is_of_a_command(s) ? signals{SIGTERM, SIGINT, SIGHUP}
@@ -257,7 +260,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   auto const directory = prepare_dry_run(a.job, s);
   auto const terminal = is_of_a_command(s) ? nullptr : cli::screen::open(2);
   logger const log = open_log(a.job, s, terminal);
-  // What this command started has read them above its own lines.
+  // Processes that this command started do not repeat its lines.
   if (s.role.empty() || (s.role == "master" && s.platform != "process")) {
     for (std::string const& note : a.notes) log.warning(note);
     for (auto const& note : trained) log.log(note.taken ? severity::info : severity::warning, note.text);

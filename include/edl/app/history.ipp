@@ -36,12 +36,12 @@ inline constexpr std::size_t most_columns = 1000, most_values = 32u << 20;
 inline constexpr std::string_view of_metrics = "metrics.";
 inline constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
-/// The name that the job's checkpoints have, or else the directory's.
+/// The name of the job's checkpoints, or else of the directory.
 inline std::string job_of(std::string const& directory) {
   try {
     if (auto const newest = checkpoint::newest_valid(directory, checkpoint::check::sizes))
       return checkpoint::read_manifest(*newest).job;
-  } catch (std::exception const&) {  // to be told is not worth an error
+  } catch (std::exception const&) {  // a missing name is not worth an error
   }
   std::error_code unknown;
   auto const whole = std::filesystem::absolute(directory, unknown).lexically_normal();
@@ -52,14 +52,14 @@ inline double number_of(nlohmann::ordered_json const& value) {
   return value.is_number() ? value.get<double>() : no_value;
 }
 
-/// The values of a column, in the order of rows.
+/// The index of the column with this name.
 inline std::optional<std::size_t> column_of(history const& h, std::string_view name) {
   auto const it = std::ranges::find(h.columns, name);
   if (it == h.columns.end()) return std::nullopt;
   return std::size_t(it - h.columns.begin());
 }
 
-/// False: there is no room for such a column.
+/// False: there is no room for another column.
 inline bool put(history& h, history::row& into, std::string const& name, double value) {
   auto const known = column_of(h, name);
   if (!known && h.columns.size() >= most_columns) return false;
@@ -74,7 +74,7 @@ inline double value(history::row const& r, std::size_t column) {
   return column < r.values.size() ? r.values[column] : no_value;
 }
 
-/// What a person need not see: a column that says nothing.
+/// Whether a column carries no information, so that a person need not see it.
 inline bool says_nothing(history const& h, std::size_t column) {
   bool const counts = h.columns[column] == "servers" || h.columns[column] == "lost" ||
                       h.columns[column] == "repeated" || h.columns[column] == "recovered";
@@ -92,8 +92,8 @@ inline std::string time_cell(double v) {
   return {text, std::strftime(text, sizeof text, "%F %T", &at)};
 }
 
-/// The numbers of a column, all with as many decimals: as many as give the smallest four digits. Where
-/// numbers are too different for that, or too large, all are powers of ten.
+/// A column's numbers, all with the same number of decimals: as many as give the smallest number four digits.
+/// If the numbers differ too much for that, or are too large, all use scientific notation.
 inline std::vector<std::string> number_cells(std::vector<double> const& values) {
   double least = std::numeric_limits<double>::infinity(), most = 0;
   bool whole = true;
@@ -120,7 +120,7 @@ inline std::string heading(std::string const& column) {
   if (column == "time") return "TIME (UTC)";
   std::string text = column.starts_with(of_metrics) ? column.substr(of_metrics.size()) : column;
   std::ranges::transform(text, text.begin(), [](char c) { return char(std::toupper((unsigned char)(c))); });
-  // Of two columns of a name the second is of the validation data.
+  // Of two columns with one name the second belongs to the validation data.
   return column == "metrics.loss" ? "VALIDATION " + text : text;
 }
 
@@ -214,7 +214,7 @@ EDL_INLINE history history_from(std::string_view text, std::string const& job) {
           no_room += !detail::put(h, into, std::string(detail::of_metrics) + metric, detail::number_of(v));
       else if (name != "step" && value.is_primitive())
         no_room += !detail::put(h, into, name, detail::number_of(value));
-    // A row has room for all columns up to its last.
+    // A row has room for all columns up to its last one.
     values += into.values.size();
     if (values > detail::most_values)
       throw error(fmt::format("a history has at most {} values", detail::most_values));
@@ -263,7 +263,7 @@ EDL_INLINE std::string to_text(history const& h, std::string const& format) {
 EDL_INLINE std::string to_picture(std::span<history const> all, double smooth) {
   bool const one = all.size() == 1;
   chart c{.title = one ? all[0].job + ": training" : "Trainings", .x_name = "step", .panels = {}};
-  // A line for each history that has the column.
+  // One line for each history that has the column.
   auto const lines = [&](std::string const& column, std::string const& what, bool smoothed) {
     std::vector<chart::line> made;
     for (history const& h : all)
@@ -303,7 +303,7 @@ EDL_INLINE std::string to_picture(std::span<history const> all, double smooth) {
     std::ranges::move(lines(column, column, false), std::back_inserter(members.lines));
   for (chart::line& l : members.lines) l.steps = true;
   if (one && members.lines.size() == 1) members.name = members.lines[0].name + ", number";
-  // Where there is always one worker, nobody wants to see it.
+  // A constant single worker is not worth a panel.
   if (std::ranges::any_of(members.lines,
                           [](chart::line const& l) {
                             return std::ranges::any_of(l.points, [](auto const& p) { return p.second != 1; });
@@ -349,7 +349,7 @@ EDL_INLINE void show(history_request const& what) {
   std::vector<history> all;
   for (std::string const& path : what.paths) {
     all.push_back(read_history(path));
-    if (what.paths.size() > 1) all.back().job = path;  // jobs may have one name
+    if (what.paths.size() > 1) all.back().job = path;  // jobs may share a name
   }
   show(all, what.format, what.picture, what.smooth);
 }

@@ -27,15 +27,15 @@ namespace detail {
 inline constexpr std::string_view job_directory_prefix = "edl-run-";
 inline constexpr std::size_t longest_base = 70;  // a Unix socket's path has 107 bytes
 
-// Addresses of sockets there are words of a list of addresses: docs/protocol.md has their marks.
+// These paths become part of a list of socket addresses: docs/protocol.md lists its separators.
 inline bool stands_in_address(std::string const& path) {
   return path.starts_with('/') && std::ranges::all_of(path, [](unsigned char c) {
            return c > ' ' && c != 127 && c != '!' && c != ',';
          });
 }
 
-// Whoever else may write in a directory, or owns it, can rename what is made there; a sticky one's owner
-// alone can.
+// Any other user who may write to a directory, or owns it, can rename entries; in a sticky directory only the
+// owner can.
 inline bool is_safe_base(std::string const& path) {
   struct stat s{};
   if (::stat(path.c_str(), &s) != 0 || !S_ISDIR(s.st_mode)) return false;
@@ -44,7 +44,7 @@ inline bool is_safe_base(std::string const& path) {
   return (shared ? sticky && (own || s.st_uid == 0) : own) && ::access(path.c_str(), W_OK | X_OK) == 0;
 }
 
-// The best first.
+// Candidate directories, the best first.
 inline std::vector<std::string> job_directory_bases() {
   char const* const given = std::getenv("XDG_RUNTIME_DIR");
   std::error_code failed;
@@ -64,7 +64,7 @@ inline int locked(std::string const& directory, int make) {
   return -1;
 }
 
-// Files and sockets, and nothing below: what a job never makes is not removed.
+// Removes files and sockets, without recursion: anything that a job never creates stays.
 inline void remove_flat(std::string const& directory) {
   std::error_code failed;
   for (auto it = std::filesystem::directory_iterator(directory, failed);
@@ -73,7 +73,7 @@ inline void remove_flat(std::string const& directory) {
   ::rmdir(directory.c_str());
 }
 
-// What nobody but this user has made, and can look into.
+// Directories that this user created and that no other user can read.
 inline std::vector<std::string> own_job_directories(std::string const& base) {
   std::vector<std::string> all;
   std::error_code failed;
@@ -88,7 +88,7 @@ inline std::vector<std::string> own_job_directories(std::string const& base) {
   return all;
 }
 
-// Those of killed processes: their lock is nobody's.
+// Removes directories of killed processes: no process holds their lock.
 inline void remove_dead_directories(std::string const& base) {
   for (std::string const& path : own_job_directories(base)) {
     int const lock = locked(path, 0);
@@ -103,7 +103,8 @@ inline void remove_dead_directories(std::string const& base) {
 EDL_INLINE job_directory::job_directory() {
   std::string const base = detail::job_directory_bases().front();
   detail::remove_dead_directories(base);
-  // Until it is locked it looks like one of a killed process, which another may be removing.
+  // Until it is locked, a new directory looks like that of a killed process, and another process may remove
+  // it.
   for (int attempt = 0; attempt < 10; ++attempt) {
     path_ = fmt::format("{}/{}XXXXXX", base, detail::job_directory_prefix);
     if (!::mkdtemp(path_.data())) break;

@@ -64,7 +64,7 @@ EDL_INLINE std::span<job_metric const> job_metrics() {
 
 namespace detail {
 
-/// Of a file with one number; none: it has none ("max").
+/// The number in a file with one number; none: it holds another text ("max").
 inline std::optional<std::uint64_t> number_in(char const* path) {
   std::ifstream in(path);
   std::string text;
@@ -73,7 +73,7 @@ inline std::optional<std::uint64_t> number_in(char const* path) {
 }
 
 inline void set_loss(metric_registry& into, double loss) {
-  if (loss != 0) into.set("edl_loss", loss);  // 0: there is none yet
+  if (loss != 0) into.set("edl_loss", loss);  // 0: no loss yet
 }
 
 }  // namespace detail

@@ -15,7 +15,7 @@ namespace detail {
 
 inline constexpr std::size_t longest_history = 8 << 10;
 
-/// What a curve is drawn from; of too many lines every second one goes.
+/// The points of a curve; if there are too many lines, it drops every second one.
 inline nlohmann::json curve_of(std::string const& history) {
   nlohmann::json lines = nlohmann::json::array();
   for (auto const& line : parse_json(history)) {
@@ -34,7 +34,7 @@ inline nlohmann::json curve_of(std::string const& history) {
 
 EDL_INLINE std::string job_report(master::coordinator const& of, reported const& more) {
   using nlohmann::json;
-  // More digits than that nobody can measure.
+  // Further digits are below the accuracy of the measurement.
   auto const rounded = [](double x) { return std::round(x * 1000) / 1000; };
   master::job_progress const p = of.progress();
   std::uint64_t const total = p.total_records.value_or(0), done = p.done.records_done;

@@ -16,7 +16,7 @@
 namespace edl::app {
 namespace detail {
 
-/// The product of a circulant matrix of small numbers with itself has rows of one known sum, exactly.
+/// The product of a circulant matrix of small numbers with itself, whose rows all have one exactly known sum.
 inline bool products_are_right() {
   constexpr std::size_t n = 128;
   std::vector<float> a(n * n), c(n * n, 0.0f);
@@ -38,7 +38,7 @@ inline bool memory_keeps(std::size_t size) {
   std::vector<std::uint64_t> block(size / sizeof(std::uint64_t));
   for (std::uint64_t const turned : {std::uint64_t{0}, ~std::uint64_t{0}}) {
     for (std::size_t i = 0; i < block.size(); ++i) block[i] = mix(i, 1) ^ turned;
-    asm volatile("" : : "r"(block.data()) : "memory");  // it is read as it was written
+    asm volatile("" : : "r"(block.data()) : "memory");  // forces the compiler to read it back from memory
     for (std::size_t i = 0; i < block.size(); ++i)
       if (block[i] != (mix(i, 1) ^ turned)) return false;
   }

@@ -23,7 +23,7 @@
 namespace edl::app {
 namespace detail {
 
-// Of three times: whoever shares a disk or a network only makes it slower.
+// The best of three times: other users of a disk or a network only make it slower.
 template <class Work>
 double best_speed(std::size_t bytes, Work const& work) {
   double best = 0;
@@ -35,7 +35,7 @@ double best_speed(std::size_t bytes, Work const& work) {
   return best;
 }
 
-/// Bytes that no layer below makes fewer of.
+/// Bytes that no layer below can compress.
 inline std::vector<std::uint64_t> incompressible(std::size_t bytes) {
   std::vector<std::uint64_t> words(bytes / sizeof(std::uint64_t));
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = mix(i, 3);
@@ -96,7 +96,7 @@ EDL_INLINE double network_speed(net::channel& master) try {
     return true;
   });
 } catch (std::exception const&) {
-  return 0;  // joining tells what is wrong
+  return 0;  // joining will report the error
 }
 
 EDL_INLINE bool may_measure(net::channel& master, std::chrono::milliseconds wait) try {

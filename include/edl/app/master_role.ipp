@@ -38,7 +38,8 @@ namespace detail {
 
 using namespace std::chrono_literals;
 
-/// Where a master keeps what its successor needs: where the platform says, or beside the checkpoints.
+/// The path of the journal that a master keeps for its successor: as the platform says, or beside the
+/// checkpoints.
 inline std::string journal_path(job const& j, process_environment const& s) {
   if (!s.journal.empty()) return s.journal;
   return j.command == command::train && !j.checkpoints.checkpoint_dir.empty()
@@ -46,7 +47,7 @@ inline std::string journal_path(job const& j, process_environment const& s) {
              : "";
 }
 
-/// What tells this run of a job from others, without telling its token.
+/// Identifies this run of a job without revealing its token.
 inline std::string run_of(process_environment const& s) {
   std::string text;
   for (std::byte const b : net::token(s.token).derive("edl 2 journal", s.job_name))
@@ -54,7 +55,8 @@ inline std::string run_of(process_environment const& s) {
   return text;
 }
 
-/// The job as the cluster knows it, with those of this process's variables that all are to have.
+/// The job as the cluster stores it, with those environment variables of this process that all its processes
+/// need.
 inline std::optional<kubernetes::job_spec> cluster_job(process_environment const& s) {
   if (s.platform != "kubernetes") return std::nullopt;
   if (s.cluster.empty())
@@ -77,7 +79,7 @@ inline master::job_options options_of(job const& j, train::program const& p, tra
                                       process_environment const& s,
                                       std::optional<kubernetes::job_spec> const& cluster,
                                       checkpoint::directory_lock* lock, logger const& log) {
-  std::uint64_t const epoch = train::begin_epoch(j, lock, log);  // what is read from here on is the newest
+  std::uint64_t const epoch = train::begin_epoch(j, lock, log);  // all later reads see the newest state
   train::plan_training(*p.rule, j, r);
   master::job_options o = train::master_options(j, p, r, log);
   o.epoch = epoch;
@@ -87,7 +89,8 @@ inline master::job_options options_of(job const& j, train::program const& p, tra
   return o;
 }
 
-/// A user knows the token of a job in a cluster, or by hand; of this machine's only its command does.
+/// A user knows the token of a job in a cluster or of a job started by hand; of a job on this machine only
+/// the command knows it.
 inline train::dashboard_context page_of(process_environment const& s,
                                         std::optional<kubernetes::job_spec> const& cluster) {
   train::dashboard_context c{.token = is_of_a_command(s) ? std::string() : s.token,
@@ -98,14 +101,14 @@ inline train::dashboard_context page_of(process_environment const& s,
 
 inline constexpr std::chrono::seconds lock_timeout{60};
 
-/// Where a launcher starts the master, it keeps the directory as long as the job lives.
+/// If a launcher starts the master, the launcher holds the directory for as long as the job lives.
 inline checkpoint::lock_options::part lock_of(process_environment const& s) {
   using part = checkpoint::lock_options::part;
   return s.launcher.empty() ? part::whole : part::master;
 }
 
-/// The directory of a job. The last master of a job that a controller owns may still run, on a node that
-/// nobody hears. This one waits for a while, then makes room for another look, which is no failure.
+/// Locks a job's directory. The last master of a job that a controller owns may still run, on an unreachable
+/// node. This master waits for a while, and then ends without a failure so that it is started again.
 inline std::unique_ptr<checkpoint::directory_lock> lock_when_free(job const& j, process_environment const& s,
                                                                   bool owned, logger const& log) {
   for (auto const until = clock::now() + lock_timeout;; std::this_thread::sleep_for(lock_timeout / 12)) try {
@@ -118,7 +121,7 @@ inline std::unique_ptr<checkpoint::directory_lock> lock_when_free(job const& j, 
     }
 }
 
-/// What the master before has left.
+/// The state in the previous master's journal.
 inline std::optional<master::persisted_state> read_journal(master::journal& from, logger const& log) {
   auto found = from.read();
   if (!from.trouble().empty())
@@ -128,7 +131,7 @@ inline std::optional<master::persisted_state> read_journal(master::journal& from
   return found;
 }
 
-/// What was judged stands in the list of evaluations before it stands in the journal.
+/// An evaluation's result is in the list of evaluations before it is in the journal.
 inline std::optional<master::persisted_state> with_evaluations(std::optional<master::persisted_state> before,
                                                                train::reporter const& judged) {
   if (auto const newest = judged.newest_judged(); before && newest) before->evaluated = newest;
@@ -139,8 +142,8 @@ inline std::string text_of_signal(int signal) {
   return signal == SIGINT ? "Ctrl-C" : signal == SIGTERM ? "SIGTERM" : ::strsignal(signal);
 }
 
-inline constexpr std::chrono::seconds report_pause{10}, resize_pause{1};  // between two, after another size
-inline constexpr std::chrono::seconds goodbye{30};                        // for who is told to leave
+inline constexpr std::chrono::seconds report_pause{10}, resize_pause{1};  // between reports; after resizes
+inline constexpr std::chrono::seconds goodbye{30};                        // for members to leave
 
 }  // namespace detail
 
@@ -154,11 +157,11 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
       lock_((train::make_directories(j), detail::lock_when_free(j, s, owned(), log))),
       records_(train::open_records(j, p.open, log, train::trained_columns(j))),
       options_(detail::options_of(j, p, records_, s, cluster_, lock_.get(), log)),
-      // A launcher, and all that it has started, end with the machine.
+      // A launcher, and everything that it has started, ends with the machine.
       journal_(detail::journal_path(j, s), detail::run_of(s),
                s.launcher.empty() ? forced::name : forced::nothing),
       before_(detail::read_journal(journal_, log)),
-      // A successor goes on with versions that are newer than the newest checkpoint.
+      // A successor continues with versions above the newest checkpoint's.
       reporter_(p, j, before_ ? ~std::uint64_t{0} : options_.start.version, std::move(show), log,
                 detail::page_of(s, cluster_)),
       worst_(j.evaluation.worst),
@@ -184,7 +187,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
                    },
                .judged = [this](master::evaluation_result const& r) { return reporter_.judged(r); },
                .said = [this](master::log_line const& c) { reporter_.say(c); },
-               // Members that run go on with what is there, though nobody remembers them.
+               // Running members continue with the existing state, although no journal lists them.
                .adopted = owned() && !before_ ? [this](bool any) { train::clean_outputs(job_, any, log_); }
                                               : std::function<void(bool)>(),
                .inspected = [this](std::uint32_t task, std::string const& told) { worst_.add(task, told); }},
@@ -192,7 +195,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
       ended_(server_.processes().result()) {
   train::tell_of(records_, j, *p.rule, log_);
   if (!before_) reporter_.view().goes_on_from(options_.start.applied);
-  // What workers would refuse is refused before anything is removed.
+  // Validate what workers would refuse before anything is removed.
   train::hard_records::check(j, p);
   train::predictions_of(j, p, records_.prediction.get(), 0);
   if (std::ostringstream untold; j.compute.memory_budget > 0)
@@ -212,7 +215,8 @@ EDL_INLINE void master_role::listen() {
   auto where = listen_at(s.host.empty() ? job_.processes.host : s.host,
                          job_.processes.port ? job_.processes.port : s.port, s.directory);
   if (before_ && !before_->addresses.empty()) where = net::parse_addresses(before_->addresses);
-  // Another process may have taken a port that was free for a moment: members find this master at the rest.
+  // Another process may have taken a port that was free for a moment: members then find this master by its
+  // other addresses.
   listener_ = std::make_unique<net::listener>(
       node_, where, [this](net::request& q) { return server_.handle(q); },
       net::listener_options{.some_suffice = before_.has_value()});
@@ -254,12 +258,12 @@ EDL_INLINE asio::awaitable<void> master_role::watch() {
       reporter_.history().look(decisions, decisions.progress(), now);
       reporter_.look(decisions, decisions.progress(), now);
     }
-    // Servers of this machine are ended by the launcher.
-    // By hand those come yet who have not heard of the end from the master before.
+    // The launcher ends servers on this machine. Processes started by hand that have not yet learnt of the
+    // end from the previous master still connect.
     bool const awaited = !platform_ && before_ && before_->finished;
     alone_ = over && !awaited && decisions.workers().all().empty() &&
              (!environment_.launcher.empty() || decisions.servers().all().empty()) &&
-             // It would wait for this master, and nobody else ends it.
+             // A launcher would wait for this master, and no other process ends it.
              (platform_ || !decisions.untold());
     timer.expires_after(std::chrono::milliseconds(over ? 10 : 200));
     co_await timer.async_wait(asio::use_awaitable);
@@ -283,25 +287,25 @@ EDL_INLINE void master_role::show(std::string const& status, std::string const& 
   if (platform_) platform_->show(status, line);
 }
 
-// Ends when there is a checkpoint, when the job has ended otherwise, or, false, with another signal.
+// Returns true when there is a checkpoint or the job has ended otherwise, false after another signal.
 EDL_INLINE bool master_role::suspend_until(signals const& stop) {
   using namespace std::chrono_literals;
   node_.post([this] { server_.processes().suspend(); });
-  // A second one to a master of a command is the command's, and it was for all.
+  // A second signal to a command's master is meant for the command, and was sent to the whole process group.
   while (!over() && !(stop.wait(50ms) && !is_of_a_command(environment_))) {
   }
   return over();
 }
 
-/// What a person may give again; empty: this process was not started by a command of this machine.
+/// The command that a person can repeat; empty: no command on this machine started this process.
 EDL_INLINE std::vector<std::string> master_role::users_command() const {
   return is_of_a_command(environment_) ? own_command() : std::vector<std::string>();
 }
 
 EDL_INLINE int master_role::run(signals const& stop) {
   using namespace std::chrono_literals;
-  // On the node's thread: a request that came before the rest is there would be answered by a master that
-  // starts nothing, and whose journal says nowhere where it listens.
+  // This runs on the node's thread: a request that arrived before the rest exists would be answered by a
+  // master that starts no processes, and whose journal does not contain its address.
   std::packaged_task<void()> begin([this] {
     listen();
     if (log_.detailed())
@@ -324,18 +328,18 @@ EDL_INLINE int master_role::run(signals const& stop) {
   std::optional<int> came;
   while (!over() && !came) {
     came = stop.wait(50ms);
-    // Members go on with a successor. Of another job's directory they are to hear.
+    // Members continue with a successor. If the directory belongs to another job, they must be told.
     if (auto const lost = lock_ ? lock_->lost() : std::nullopt)
       node_.post([this, why = *lost] {
         lock_->superseded() ? server_.processes().superseded(why) : server_.fail(why);
       });
   }
-  // Of roles that were started by hand, whoever stops the master alone may start the next one.
+  // If roles were started by hand, a person who stops only the master may start its successor.
   bool const ends_all = came && !cluster_ && (platform_ || *came == SIGINT);
   bool const kept = ends_all && train::keeps_state(job_) && suspend_until(stop);
   bool const is_over = over();
   master::job_end const end = is_over ? ended_.get() : master::job_end();
-  // What a controller goes by is that the job has ended, though a signal came in the same moment.
+  // A controller needs to know that the job has ended, even if a signal arrived at the same moment.
   int const signal = is_over && owned() ? 0 : came.value_or(0);  // 0: none
   if ((signal && owned()) || !end.superseded.empty()) {
     log_.warning(fmt::format(
@@ -345,10 +349,9 @@ EDL_INLINE int master_role::run(signals const& stop) {
     node_.stop();
     return signal ? 128 + signal : platform::gave_up_waiting;
   }
-  // The others ask once more, hear that the job is finished, and leave by themselves.
-  // In a cluster their nodes may be busy, and a pod that has to be deleted is not there to be looked at.
-  // Who was started by hand hears of the end from nobody else, and may be cut off for longer than it takes
-  // to find that out.
+  // The other processes ask once more, learn that the job is finished, and leave. In a cluster their nodes
+  // may be busy, and a pod that has to be deleted cannot be inspected any more. A process started by hand
+  // learns of the end only here, and may be cut off for longer than it takes to detect that.
   bool const good = end.failure.empty();
   bool const by_hand = !platform_;
   std::chrono::milliseconds const timeout = by_hand     ? detail::goodbye
@@ -365,16 +368,16 @@ EDL_INLINE int master_role::run(signals const& stop) {
   reporter_.history().close(server_.decisions(), server_.decisions().progress(), clock::now());
   reporter_.close(server_.decisions());
   if (signal) {
-    // Who gives the same command again goes on from the checkpoint, by all that this master knows.
+    // A user who repeats the command continues from the checkpoint, with all that this master knows.
     if (server_.decisions().suspended()) journal_.remove();
-    // What stopped the command, which tells a master of its own only to stop, its user knows.
+    // The user knows what stopped the command; the command only tells its own master to stop.
     reporter_.stopped(is_of_a_command(environment_)
                           ? "stopped"
                           : fmt::format("stopped by {}", detail::text_of_signal(signal)),
                       users_command());
     return 128 + signal;
   }
-  // Whoever shows the job's progress later has this one's last word.
+  // Anyone who shows the job's progress later sees this last report.
   if (cluster_ && platform_)
     platform_->report(job_report(server_.decisions(), {.epochs = job_.data.num_epochs,
                                                        .evaluation = reporter_.evaluation(),
@@ -383,17 +386,17 @@ EDL_INLINE int master_role::run(signals const& stop) {
   if (server_.decisions().suspended()) {
     std::string const how = train::way_on(job_);
     show("Suspended", how);
-    // The next begins with what is written, by all that this one knows.
+    // The next run begins with the files, which contain all that this master knows.
     journal_.remove();
     log_.warning(fmt::format("job '{}' is suspended; {}", environment_.job_name, how));
     return platform::suspended;
   }
   show(good ? "Finished" : "Failed", good ? train::outcome(server_.decisions().progress()) : end.failure);
   if (!good) throw error(end.failure);
-  // Who is killed meanwhile has a successor that does only this.
+  // If this process is killed meanwhile, its successor does only this.
   if (!job_.outputs.export_onnx.empty())
     log_.info(train::export_onnx(program_, job_, job_.outputs.output + "/model.safetensors", log_));
-  // Who gives the same command with the same token again begins anew.
+  // A user who repeats the command with the same token begins anew.
   journal_.remove();
   reporter_.complete(server_.decisions(), users_command(),
                      fmt::format("job '{}' is finished", environment_.job_name));

@@ -33,7 +33,7 @@ inline std::uint64_t resident_bytes() {
   return resident * std::uint64_t(::sysconf(_SC_PAGESIZE));
 }
 
-// Longer than it takes to find out that a reply is lost, and to have another: a member has 4.5 s.
+// Longer than it takes to detect a lost reply and to receive another one: a member has 4.5 s.
 inline constexpr std::chrono::milliseconds beat_timeout{4'000};
 
 inline constexpr char const* not_needed = "this server is not needed any more";
@@ -136,7 +136,7 @@ EDL_INLINE bool member::join(std::uint64_t layout, std::vector<net::address> con
   return true;
 }
 
-// The master is another than the one that was joined.
+// The master is not the one that this member has joined.
 EDL_INLINE asio::awaitable<void> member::join_again() {
   net::outgoing const what = join_call(worker::master_try);
   net::reply const answer = co_await master_.call(what);
@@ -160,7 +160,7 @@ EDL_INLINE void member::leave() {
   try {
     net::wait(master_, std::move(what));
   } catch (net::call_error const&) {
-    // The master is gone, or finds out by the silence.
+    // The master is gone, or will notice the silence.
   }
 }
 
@@ -181,7 +181,7 @@ EDL_INLINE asio::awaitable<void> member::keep_watch() {
       auto const reply = wire::unpack<wire::WatchReply>(answer.message, master_.name());
       if (reply.finished()) finished_ = true;
       if (finished_) co_return;
-      // With what the master before it has told: what this one tells is no news of another.
+      // Join with what the previous master announced, before `announced_` takes this one's generation.
       if (reply.stranger()) co_await join_again();
       if (lost_ || finished_) co_return;
       announced_ = reply.generation();
@@ -222,7 +222,7 @@ EDL_INLINE asio::awaitable<void> member::beat() {
       std::string const line = absence_.answered(clock::now());
       if (!line.empty()) node_.options().log.info(line);
       if (reply.spare()) node_.options().log.info(detail::not_needed);
-      // Who sees that it is lost sees this, too.
+      // Set before `lost_`, so that a thread that sees `lost_` sees this, too.
       if (reply.finished() || reply.spare()) finished_ = true;
       if (!reply.known() && !reply.stranger()) lost_ = true;
     } catch (net::call_error const& e) {

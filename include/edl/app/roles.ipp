@@ -56,7 +56,7 @@ namespace detail {
 
 using namespace std::chrono_literals;
 
-/// Makes a call to the master of which nobody waits for the answer. The master may be away for minutes.
+/// Calls the master without waiting for the reply. The master may be away for minutes.
 inline void tell(net::node& node, net::channel& master, std::uint16_t method, std::string message) {
   node.spawn([&master, method, message]() -> asio::awaitable<void> {
     net::outgoing const what{.method = method, .message = message, .idempotent = true};
@@ -71,7 +71,7 @@ inline void tell(net::node& node, net::channel& master, std::uint16_t method, st
   });
 }
 
-/// Tells the master of a version that all have frozen. On the node's thread.
+/// Reports to the master a version that all have frozen. Runs on the node's thread.
 inline void report_frozen(net::node& node, net::channel& master, std::uint64_t generation,
                           ps::push_result const& r) {
   wire::VersionReport report;
@@ -87,23 +87,23 @@ inline std::vector<net::address> own_addresses(job const& j, process_environment
   return listen_at(s.host.empty() ? j.processes.host : s.host, s.port);
 }
 
-/// What a member says when it takes part. Where it listens is of use to few.
+/// The log line of a member that has joined. Its address interests few readers.
 inline std::string joined_line(logger const& log, net::listener const* at = nullptr) {
   std::string const line = fmt::format("joined the job (process {})", ::getpid());
   return at && log.detailed() ? fmt::format("{}, listens at {}", line, joined(at->addresses())) : line;
 }
 
-/// Passes on what the job's processes say.
+/// Forwards the output of the job's processes.
 inline void put(std::string_view text) {
   while (!text.empty()) {
     auto const n = ::write(2, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;  // as a log that cannot be written
+    if (n <= 0) return;  // ignored, like any failure to log
     text.remove_prefix(std::size_t(n));
   }
 }
 
-/// Storage that fails for a while is waited for. A signal: it came before the work was done.
+/// Retries while storage fails for a while. Returns a signal if one arrived before the work was done.
 template <class Work>
 std::optional<int> unless_stopped(Work const& work, signals const& stop, logger const& log) {
   std::optional<int> signal;
@@ -112,7 +112,7 @@ std::optional<int> unless_stopped(Work const& work, signals const& stop, logger 
 }
 
 inline constexpr std::size_t most_masters = 5;              // killed within a minute
-inline constexpr std::chrono::milliseconds latecomer{500};  // for a signal that others have got already
+inline constexpr std::chrono::milliseconds latecomer{500};  // for a signal that others have already received
 
 }  // namespace detail
 
@@ -120,8 +120,8 @@ EDL_INLINE int run_master(train::program& p, arguments const& a, process_environ
                           logger const& log, signals const& stop, cli::status_sink const& show) {
   if (log.detailed())
     for (auto const& [name, value] : a.given) log.info(fmt::format("{} = {}", name, value));
-  // This may be the successor of a master, which must not begin with less than there is, and whose error
-  // would end the job.
+  // This may be the successor of a master. It must not begin with less than the existing state, and an error
+  // of it would end the job.
   std::optional<master_role> role;
   std::optional<early_stop> early;
   early.emplace(stop, log, [](int signal) { return 128 + signal; });
@@ -140,7 +140,7 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
     throw usage_error(fmt::format("PS_ID={}: there are --num_ps_pods={} servers, and at most --ps_ranges={}",
                                   s.id, j.processes.num_ps_pods, count));
   auto const when = train::policy_of(j);
-  // Steps of whole variables have much to do; the others are bounded by memory.
+  // Steps of whole variables are bound by computation; the others are bound by memory.
   int const side_by_side = s.platform == "process" ? j.processes.num_ps_pods : 1;
   thread_team team(p.layout.borders.empty() ? 1 : train::threads_of(j, side_by_side));
   p.rule->share([&team](std::function<void(int)> const& work) { team.run(team.size(), work); });
@@ -172,7 +172,7 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
            [&](std::string const& why) {
              log.log(severity::critical,
                      fmt::format("{}; this server ends, and another takes its place", why));
-             std::_Exit(1);  // at once: nobody may be told what this store holds
+             std::_Exit(1);  // at once: no peer may receive what this store holds
            }},
       log);
   net::listener listener(node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); });
@@ -196,7 +196,8 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
 
 namespace detail {
 
-/// What a worker's process has, wherever the model's variables are. All of it outlives this.
+/// The parts of a worker's process that do not depend on where the variables are. All of them outlive the
+/// worker.
 struct worker_process {
   train::program& p;
   edl::job const& j;
@@ -211,7 +212,7 @@ struct worker_process {
   double disk = 0, network = 0;  // bytes a second, as it began
   worker::kept_minibatch kept{};
 
-  /// A member that the master knows all this of.
+  /// Sends all this to the master.
   void introduce(member& self) const {
     self.computes_as(kind);
     self.began_with(disk, network);
@@ -219,7 +220,7 @@ struct worker_process {
   }
 };
 
-/// A worker's life, once it has joined.
+/// The main loop of a worker that has joined.
 template <class Parameters>
 int work_as(worker_process& w, member& self, Parameters& parameters) {
   job const& j = w.j;
@@ -242,8 +243,8 @@ int work_as(worker_process& w, member& self, Parameters& parameters) {
   }
   auto const metrics =
       serve_metrics(w.node, j, w.s, [&](metric_registry& to) { collect(to, session.seen()); }, log);
-  std::atomic<bool> stop_requested = false;  // a signal is told once, and all may ask, on any thread
-  // A job that is suspended is over while a worker still has something in hand.
+  std::atomic<bool> stop_requested = false;  // a signal arrives once; any thread may read this
+  // A suspended job is over although a worker still holds a lease.
   auto const stopping = [&] {
     if (self.lost() || self.finished() || w.stop.wait(0ms)) stop_requested = true;
     return stop_requested.load();
@@ -252,7 +253,7 @@ int work_as(worker_process& w, member& self, Parameters& parameters) {
   session.stop_when(stopping);
   parameters.stop_when(stopping);
   bool const complete = [&] {
-    // The heartbeats read what the session shows: they end before it, however it ends.
+    // Heartbeats read the session's progress, so they must end before the session, however it ends.
     struct last_word {
       net::node& node;
       ~last_word() { node.stop(); }
@@ -261,11 +262,11 @@ int work_as(worker_process& w, member& self, Parameters& parameters) {
     try {
       done = session.run();
     } catch (worker::interrupted const& e) {
-      // What was leased could not be handed back, and goes to others when this process is gone.
+      // The leases could not be handed back; other workers get them when this process is gone.
       if (!self.lost() && !self.finished()) log.warning(e.what());
     }
     try {
-      // While the job waits for this one.
+      // Measured while the job waits for this worker.
       train::write_profile(j, w.trainer, session, fmt::format("worker-{}", id), log);
     } catch (error const& e) {
       log.error(e.what());
@@ -279,8 +280,8 @@ int work_as(worker_process& w, member& self, Parameters& parameters) {
   return 0;
 }
 
-/// A pass of the first records, of which nothing comes: kernels are chosen and memory is touched. What is
-/// wrong with them is told when they are trained.
+/// A pass over the first records whose result is discarded: it chooses kernels and touches memory. Errors in
+/// these records are reported when they are trained.
 EDL_INLINE void try_pass(job const& j, worker::trainer& trainer, data::source const& from) try {
   if (from.shards().empty() || from.shards().front().records == 0) return;
   data::loader once(
@@ -324,7 +325,7 @@ EDL_INLINE int run_replica(worker_process& w) {
                                .server = server,
                                .model = p,
                                .job = j,
-                               // There all parameters are trained.
+                               // All parameters are trained there.
                                .there = j.training.freeze.empty() ? w.trainer.arena() : nullptr,
                                .log = log,
                                .frozen =
@@ -370,7 +371,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   options.cuda.alone = side_by_side;
   auto const trainer = p.make_trainer(options);
   if (!trainer->device().empty()) log.info(fmt::format("computes on {}", trainer->device()));
-  // Once for all workers of one machine.
+  // Logged once for all workers of a machine.
   if (std::string const note = train::precision_note(j, *trainer);
       !note.empty() && (!side_by_side || s.id == 0))
     log.warning(note);
@@ -381,7 +382,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
       fmt::format("{}, {} threads, {}", processor_name(), options.device.threads, trainer->device());
   early.reset();
   worker_process w{p, j, s, r, *trainer, node, master, log, stop, std::move(kind)};
-  // Only where it could be started elsewhere.
+  // Only if the worker can be restarted on another node.
   if (j.training.leave_bad_nodes && s.platform == "kubernetes" && may_measure(master)) {
     std::error_code none;
     std::string const place =
@@ -460,8 +461,7 @@ EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals cons
   for (;;) {
     auto const came = stop.next(50ms);
     auto const now = clock::now();
-    // What tells every process of this job to leave tells this one, too, perhaps last, and the master
-    // decides.
+    // A signal to all processes of the job reaches this one, too, perhaps last, and the master decides.
     if (stop_signal || now >= heeded)
       for (pid_t const who : std::exchange(leave_requests, {}))
         launcher.let_leave(who, stop_signal.has_value());
@@ -479,7 +479,7 @@ EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals cons
       signalled_at = now;
       bool const keeps = train::keeps_state(a.job);
       if (keeps) log.warning("stopping: a checkpoint is written first; the next Ctrl-C ends the job at once");
-      // How long a checkpoint takes nobody knows, and the user can end it.
+      // The time of a checkpoint is unknown, and the user can end it.
       launcher.stop_master(keeps ? std::chrono::hours(24) : 10s);
     }
     if (auto const lost = lock ? lock->lost() : std::nullopt) {

@@ -52,7 +52,7 @@ EDL_INLINE void announce(job_directory const& in, std::string const& name, std::
 }
 
 EDL_INLINE job_contact find_job(std::string const& name) {
-  std::map<std::string, std::string> those;  // by process: a base may have two names
+  std::map<std::string, std::string> those;  // by process: a base may be listed under two names
   job_contact found;
   for (std::string const& directory : running_job_directories()) try {
       std::ifstream in(directory + detail::announcement);
@@ -65,7 +65,7 @@ EDL_INLINE job_contact find_job(std::string const& name) {
       those[process] = fmt::format("process {} (--checkpoint_dir={})", process,
                                    printable(job.at("checkpoints").get<std::string>(), 200));
     } catch (std::exception const&) {
-      // It is just beginning, or ending.
+      // The job is just beginning, or ending.
     }
   if (those.size() > 1)
     throw error(fmt::format("{} jobs '{}' run on this machine: {}; --job_name=N takes the one of process N",

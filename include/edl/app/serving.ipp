@@ -17,8 +17,8 @@
 namespace edl::app {
 namespace detail {
 
-/// Longer than load balancers and clients keep connections (Google's 600 s), so that they close them: what a
-/// client sends in the moment when a server closes is lost.
+/// Longer than load balancers and clients keep connections (Google's 600 s), so that they close them first: a
+/// request that a client sends while the server closes is lost.
 inline constexpr std::chrono::seconds idle_limit{620};
 
 }  // namespace detail
@@ -142,7 +142,7 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
 
 namespace detail {
 
-/// As many descriptors as so many clients want, as far as the system allows.
+/// Raises the limit of descriptors to what this many clients need, as far as the system allows.
 inline void allow_clients(std::size_t most) {
   ::rlimit now{};
   if (::getrlimit(RLIMIT_NOFILE, &now) != 0) return;
@@ -155,13 +155,13 @@ inline void allow_clients(std::size_t most) {
 }  // namespace detail
 
 EDL_INLINE int run_serving(train::program const& p, serving const& what, signals const& stop) {
-  ::signal(SIGPIPE, SIG_IGN);  // whoever has read its log may be gone
+  ::signal(SIGPIPE, SIG_IGN);  // the reader of its log may be gone
   detail::allow_clients(what.listening.bounds.connections);
   logger const log(severity::info, "serve", log_target{.detailed = false});
   net::node node({.job = "serve", .secret = net::token::random(), .log = log});
   serve::followed_model::options following = what.model;
   following.predicting.log = logger(severity::warning, "serve", log_target{.detailed = false});
-  // A large model is read and warmed up for as long as it takes.
+  // Signals must work while a large model loads and warms up, which may take long.
   std::optional<early_stop> early;
   early.emplace(stop, log, [](int) { return 0; }, "it serves");
   serve::followed_model model(p, following, log);
@@ -180,7 +180,8 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
   while (!signal) signal = stop.wait(std::chrono::hours(1));
   service.drain();
   server.part();
-  // Who routes requests hears later than this process that it ends. A person at the terminal routes none.
+  // Load balancers learn later than this process that it ends. A person at the terminal does not route
+  // requests.
   if (*signal == SIGTERM && what.drain_delay.count() > 0) {
     log.info(fmt::format(
         "told to shut down: serves for {:.3g} s more, so that load balancers notice that it is not ready",

@@ -38,7 +38,7 @@ namespace detail {
 inline constexpr std::uint64_t longest_list = 64u << 20;  // bytes
 inline constexpr std::chrono::seconds stop_timeout{60};   // each writes a checkpoint
 
-/// The runs of a sweep that are under way, and what has become of the others.
+/// The running runs of a sweep, and the results of the others.
 class sweep_runs {
  public:
   sweep_runs(sweep const& of, train::program const& p)
@@ -103,7 +103,7 @@ class sweep_runs {
                               sweep_.output, path, failure.message()));
   }
 
-  /// Takes the results of an earlier run of the same sweep.
+  /// Loads the results of an earlier run of the same sweep.
   void go_on() {
     input_file const file(list_);
     if (file.size() > longest_list)
@@ -122,15 +122,15 @@ class sweep_runs {
     trials_ = std::move(before.trials);
     for (std::size_t i = 0; i < trials_.size(); ++i)
       if (trial& t = trials_[i]; !t.value && t.steps > 0) {
-        // What has failed may have been killed. It runs again from the first round, and from its first step:
-        // a later one's result says nothing of that round.
+        // A failed trial may have been killed. It restarts in the first round, at its first step: a result of
+        // a later step is not comparable in that round.
         t.steps = 0;
         t.failure.clear();
         std::filesystem::remove_all(directory(i) + "/checkpoints");
       }
   }
 
-  /// What results mean something for.
+  /// Identifies the options to which results apply.
   std::string identity() const {
     auto flags = sweep_.train_flags;
     std::ranges::sort(flags);
@@ -142,7 +142,8 @@ class sweep_runs {
   std::string directory(std::size_t trial) const { return fmt::format("{}/trial-{}", sweep_.output, trial); }
 
   std::vector<std::string> command(std::size_t trial, std::uint64_t steps) const {
-    // The shell gives the run a file for what it says. A terminal's Ctrl-C is the sweep's: it tells its runs.
+    // The shell redirects the run's output to a file. A terminal's Ctrl-C is for the sweep, which then
+    // signals its runs.
     std::vector<std::string> all{"sh",
                                  "-c",
                                  "log=$1; shift; exec setsid \"$@\" >>\"$log\" 2>&1",
@@ -160,7 +161,7 @@ class sweep_runs {
     all.push_back(fmt::format("--save_best={}:{}", sweep_.by.metric, sweep_.by.higher ? "max" : "min"));
     all.push_back("--keep_checkpoint_max=1");
     all.push_back(fmt::format("--set={}", train::write_settings(trials_[trial].values)));
-    // The last version is evaluated in any case.
+    // The last version is always evaluated.
     if (!given("evaluation_steps"))
       all.push_back(fmt::format("--evaluation_steps={}", std::uint64_t{1} << 60));
     if (!given("num_threads")) all.push_back(fmt::format("--num_threads={}", threads_));
@@ -168,7 +169,7 @@ class sweep_runs {
     return all;
   }
 
-  /// Runs what is left, last first; nothing, or the signal that came.
+  /// Runs what is left, last first; returns nothing, or the signal that arrived.
   std::optional<int> work(std::vector<std::size_t>& left, std::uint64_t steps, signals const& stop) {
     std::map<std::size_t, running> under_way;
     for (;;) {
@@ -201,7 +202,7 @@ class sweep_runs {
     }
   }
 
-  /// Each run writes a checkpoint first. A second signal may end them at once.
+  /// Each run writes a checkpoint first. A second signal kills them at once.
   void end(std::map<std::size_t, running>& under_way, signals const& stop) {
     auto const ask = [&](std::chrono::milliseconds timeout) {
       for (auto& [i, r] : under_way) r.process->stop({role::worker, std::uint32_t(i)}, timeout);
@@ -215,7 +216,7 @@ class sweep_runs {
           ask(std::chrono::milliseconds(0));
   }
 
-  /// What the best version of a trial has reached, which may be another than its last.
+  /// The figure of a trial's best version, which need not be its last.
   std::string figure_of(std::size_t i) const {
     train::metric_history const found(directory(i) + "/checkpoints",
                                       std::numeric_limits<std::uint64_t>::max(), sweep_.by, {},
@@ -225,7 +226,7 @@ class sweep_runs {
                        found.value_of(found.best()->values, sweep_.by.metric), found.best()->version);
   }
 
-  /// How a run has ended, with what its log says at last.
+  /// How a run ended, with the last lines of its log.
   std::string reason_of(std::size_t i, platform::ending const& e) const {
     static constexpr std::streamoff most = 4096;
     std::ifstream log(directory(i) + "/log", std::ios::binary | std::ios::ate);
@@ -266,7 +267,7 @@ class sweep_runs {
   sweep const& sweep_;
   train::program const& program_;
   std::string program_file_, list_;
-  std::FILE* announced_ = sweep_.format == result_format::json ? stderr : stdout;  // what is no result
+  std::FILE* announced_ = sweep_.format == result_format::json ? stderr : stdout;  // everything but results
   std::vector<trial> trials_;
   std::vector<std::uint64_t> rounds_;
   std::optional<checkpoint::directory_lock> lock_;  // two sweeps would replace each other's list

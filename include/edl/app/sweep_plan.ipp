@@ -35,7 +35,7 @@ inline named_text split_name(char const* flag, std::string const& given) {
     throw usage_error(fmt::format(
         "--{}={}: expected name={}", flag, given,
         std::string_view(flag) == "grid" ? "value,value,…" : "from:to, with :log or :whole behind"));
-  // The runs get their values as one text, in which it separates them.
+  // ';' separates the values that the runs receive in one text.
   if (given.find(';') != std::string::npos)
     throw usage_error(
         fmt::format("--{}={}: no name and no value may have a ';'; give --{} once for each hyperparameter",
@@ -43,14 +43,14 @@ inline named_text split_name(char const* flag, std::string const& given) {
   return {given.substr(0, at), given.substr(at + 1)};
 }
 
-/// The values of a grid, none of which is empty.
+/// The values of a grid; none may be empty.
 inline cli::words values_of(std::string const& given, std::string const& text) {
   if (text.starts_with(',') || text.ends_with(',') || text.find(",,") != std::string::npos)
     throw usage_error(fmt::format("--grid={}: a value is empty: expected name=value,value,…", given));
   return cli::split(text, ',');
 }
 
-/// Where a drawn value lies.
+/// The interval of a drawn value.
 struct interval {
   std::string name;
   double from = 0, to = 0;
@@ -80,14 +80,15 @@ inline interval interval_of(std::string const& given, std::optional<train::hyper
         fmt::format("--random={}: expected from ≤ to{}", given, i.log ? ", and more than 0" : ""));
   for (cli::flag const& f : known.value_or(train::hyperparameters()))
     if (f.name == name) i.whole |= f.type == cli::flag::value_type::whole;
-  constexpr double most = 1e15;  // what a double counts to one by one
+  constexpr double most = 1e15;  // a double holds every whole number up to here
   if (i.whole && (std::ceil(i.from) > std::floor(i.to) || i.from < -most || i.to > most))
     throw usage_error(fmt::format("--random={}: no whole number that can be drawn lies between {} and {}",
                                   given, i.from, i.to));
   return i;
 }
 
-/// A function of the seed, the trial and the name alone, so that more trials begin with the same ones.
+/// A function of the seed, the trial and the name alone, so a sweep with more trials begins with the same
+/// ones.
 inline std::string drawn(interval const& i, std::uint64_t seed, std::size_t trial) {
   std::uint64_t of_name = 0;
   for (char const c : i.name) of_name = mix(of_name, std::uint64_t(static_cast<unsigned char>(c)));
@@ -226,7 +227,8 @@ EDL_INLINE std::vector<std::size_t> runs_of(std::size_t round, std::vector<trial
   for (std::size_t i = 0; i < runs.size(); ++i) runs[i] = i;
   auto const rounds = rounds_of(o);
   for (std::size_t r = 0; r < round; ++r) {
-    // What a trial that went on has become by now says nothing of this round: it went on, and so was chosen.
+    // The later result of a trial that was promoted says nothing about this round: it was promoted, so it was
+    // chosen.
     auto const passed = [&](std::size_t i) { return all[i].steps > rounds[r]; };
     std::erase_if(runs,
                   [&](std::size_t i) { return !all[i].value && all[i].steps >= rounds[r] && !passed(i); });
@@ -277,7 +279,7 @@ EDL_INLINE std::string to_json(sweep_list const& all) {
     trials.push_back({{"hyperparameters", train::write_settings(t.values)},
                       {"steps", t.steps},
                       {"value", t.value ? nlohmann::json(*t.value) : nlohmann::json(nullptr)}});
-    // It may quote a log, which may hold anything.
+    // The failure may quote a log, which may contain anything.
     if (!t.failure.empty()) trials.back()["failure"] = printable(t.failure, detail::longest_failure);
     if (t.attempt > 0) trials.back()["attempt"] = t.attempt;
   }
