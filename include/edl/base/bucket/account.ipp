@@ -17,7 +17,8 @@
 namespace edl::bucket {
 namespace detail {
 
-// What a file of profiles says of one: `[default]`, `[name]`, or `[profile name]`; then lines `key = value`.
+// Reads one profile from a file of profiles: a section `[default]`, `[name]`, or `[profile name]` with lines
+// `key = value`.
 inline void read_profile(std::string const& file, std::string const& profile,
                          std::map<std::string, std::string>& into) {
   std::ifstream in(file);
@@ -67,7 +68,7 @@ EDL_INLINE account find_account(environment const& variable) {
         fmt::format("{}: there are no credentials for s3:// paths: set AWS_ACCESS_KEY_ID and "
                     "AWS_SECRET_ACCESS_KEY, or write aws_access_key_id and aws_secret_access_key there",
                     a.origin));
-  // They go into fields of a request, where a line break would begin another.
+  // These values become header fields of a request, where a line break would begin another field.
   for (std::string const* text : {&a.who.key, &a.who.secret, &a.who.session})
     for (char c : *text)
       if (c <= ' ' || c == 0x7f)

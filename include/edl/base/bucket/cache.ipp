@@ -42,13 +42,13 @@ namespace fs = std::filesystem;
   throw storage_error(code, fmt::format("--data_cache: {} {}: {}", what, path, std::strerror(code)));
 }
 
-// What the name of a file ends in that is not whole.
+// The ending of an incomplete file's name.
 inline constexpr std::string_view unfinished = ".edl-part";
 
-// What a path of data names.
+// The objects that a path of data names.
 struct objects {
-  std::string base;   // of the keys: what they begin with, and their names in the copy do not
-  std::string shown;  // what the copy is opened by, within it; empty: all of it
+  std::string base;   // the common prefix of the keys, which names in the copy lack
+  std::string shown;  // the path to open within the copy; empty: all of it
   std::vector<object> all;
   std::uint64_t bytes = 0;
 };
@@ -74,7 +74,7 @@ inline objects find_objects(store const& from, std::string const& url, std::stri
   if (found.all.empty())
     throw error(fmt::format("{}: there is no such object, and none below it in {}", url, from.endpoint()));
   for (object const& o : found.all) {
-    // What a list says may be more than can be added.
+    // Saturates, because sizes in a server's list may overflow a sum.
     found.bytes = o.size > ~found.bytes ? ~std::uint64_t{0} : found.bytes + o.size;
     fs::path const name(o.key.substr(found.base.size()));
     bool const good = !name.empty() && name.is_relative() && name.lexically_normal() == name &&
@@ -86,7 +86,7 @@ inline objects find_objects(store const& from, std::string const& url, std::stri
   return found;
 }
 
-// A lock of a copy, which outlives no process.
+// A lock of a copy. It ends with its process.
 class file_lock {
  public:
   explicit file_lock(std::string const& path)
@@ -124,7 +124,7 @@ inline std::uint64_t bytes_below(fs::path const& directory) {
   return all;
 }
 
-// Removes copies that nobody uses, the longest unused first, until there is room for one of `bytes`.
+// Removes unused copies, least recently used first, until there is room for one of `bytes`.
 inline void make_room(cache_options const& o, fs::path const& directory, std::string const& mine,
                       std::uint64_t bytes) {
   struct entry {
@@ -150,7 +150,7 @@ inline void make_room(cache_options const& o, fs::path const& directory, std::st
     if (e.bytes == 0 || !lock.take(LOCK_EX | LOCK_NB)) continue;
     fs::path const copy = directory / e.lock.stem(), part = copy.string() + ".part";
     fs::remove_all(part, unknown);
-    fs::rename(copy, part, unknown);  // so that what is removed in part is no copy any more
+    fs::rename(copy, part, unknown);  // so that a copy that is partly removed no longer counts as one
     fs::remove_all(part, unknown);
     held -= e.bytes;
     o.log.info(fmt::format("--data_cache: removed {}, which is not in use", copy.string()));
@@ -162,7 +162,7 @@ inline void make_room(cache_options const& o, fs::path const& directory, std::st
                     directory.string(), bytes, held, o.most_bytes));
 }
 
-// One object that is copied in ranges, which several threads fetch.
+// An object that several threads copy in ranges.
 struct copying {
   object const& of;
   fs::path to;
@@ -176,7 +176,7 @@ struct copying {
 
 inline void check_sum(copying const& c, std::string const& name) {
   std::string const tag = c.of.etag.size() == 34 ? c.of.etag.substr(1, 32) : std::string();
-  if (tag.find_first_not_of("0123456789abcdef") != tag.npos || tag.empty()) return;  // it is no MD5
+  if (tag.find_first_not_of("0123456789abcdef") != tag.npos || tag.empty()) return;  // not an MD5
   std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> const sum(EVP_MD_CTX_new(), EVP_MD_CTX_free);
   if (!sum || EVP_DigestInit_ex(sum.get(), EVP_md5(), nullptr) != 1) return;  // a system without MD5 (FIPS)
   std::vector<char> some(1 << 20);
@@ -198,7 +198,7 @@ inline void check_sum(copying const& c, std::string const& name) {
   }
 }
 
-// Fetches all into `directory`, where those of a copy that was broken off may be already.
+// Fetches all objects into `directory`, which may hold those of an interrupted copy.
 inline void fetch(store const& from, objects const& what, fs::path const& directory, cache_options const& o) {
   std::vector<std::unique_ptr<copying>> files;
   struct part {
@@ -321,7 +321,7 @@ EDL_INLINE local_copy copy_of(std::string const& url, cache_options const& o) tr
       o.log.info(fmt::format("{}: {} bytes are in {}", shown, what.bytes, copy.string()));
       return done();
     }
-    lock.take(LOCK_EX);  // others may fetch it meanwhile
+    lock.take(LOCK_EX);  // another process may fetch it meanwhile
     if (fs::exists(copy)) continue;
     detail::make_room(o, directory, name, what.bytes);
     o.log.info(fmt::format("{}: fetching {} objects, {} bytes, to {}", shown, what.all.size(), what.bytes,

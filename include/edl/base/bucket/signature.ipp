@@ -34,7 +34,7 @@ inline std::string hmac(std::string const& key, std::string_view text) {
   return {reinterpret_cast<char const*>(out.data()), size};
 }
 
-// Keys and values by their bytes, each with '='.
+// Sorts keys and values by their bytes, and gives each key its '='.
 inline std::string canonical_query(std::string_view query) {
   std::vector<std::string> all;
   while (!query.empty()) {

@@ -26,8 +26,8 @@ namespace detail {
 inline constexpr std::size_t longest_page = 16 << 20, longest_refusal = 64 << 10, most_objects = 1'000'000,
                              most_empty_pages = 100;
 
-// The text of the first element of a name; what S3 writes has neither attributes nor comments where it
-// matters.
+// The text of the first element with this name. S3 writes the elements that we read without attributes and
+// comments.
 inline std::string_view element(std::string_view xml, std::string_view name) {
   auto const open = fmt::format("<{}>", name), close = fmt::format("</{}>", name);
   auto const begin = xml.find(open);
@@ -36,7 +36,7 @@ inline std::string_view element(std::string_view xml, std::string_view name) {
   return end == xml.npos ? std::string_view() : xml.substr(begin + open.size(), end - begin - open.size());
 }
 
-// Without XML's entities.
+// Decodes XML's entities.
 inline std::string plain(std::string_view text) {
   static constexpr std::pair<std::string_view, char> entities[] = {
       {"&amp;", '&'},   {"&lt;", '<'},  {"&gt;", '>'},  {"&quot;", '"'},
@@ -52,7 +52,7 @@ inline std::string plain(std::string_view text) {
   return out;
 }
 
-// What S3 says of a failure, and what a person can do about it.
+// S3's error message, with a remedy.
 struct refusal {
   int status = 0;
   std::string code, message, request, region;
@@ -79,7 +79,7 @@ struct refusal {
   }
 };
 
-// A failure that may pass.
+// A transient failure.
 struct passing : error {
   using error::error;
 };
@@ -133,15 +133,15 @@ struct store::implementation {
     return now;
   }
 
-  // Whether others than those that were refused are there.
+  // Whether there are credentials other than the refused ones.
   bool renewed(account const& refused) const {
     std::lock_guard const lock(mutex);
     if (now.who.key == refused.who.key && now.who.session == refused.who.session) now = set.find();
     return now.who.key != refused.who.key || now.who.session != refused.who.session;
   }
 
-  // One answer. What is no 2xx is thrown: as `passing`, or as an error; but 404 and 416 of a key are
-  // returned.
+  // Sends one request. A reply that is not 2xx is thrown, as `passing` or as an error, except for 404 and 416
+  // of a key, which are returned.
   http::response_parser once(http::question q, std::string const& what, account const& with,
                              http::client::sink const& take, detail::refusal& refused) const {
     sign(q, line->server().at.authority, with.who, with.region, set.now());
@@ -166,7 +166,7 @@ struct store::implementation {
     return head;
   }
 
-  // Asks until there is an answer that is no failure. `progress`: bytes that have come so far, of all tries.
+  // Retries until a reply is not a transient failure. `progress`: bytes received so far, over all tries.
   template <class Make>
   http::response_parser ask(Make&& make, std::string const& what, http::client::sink const& take,
                             std::uint64_t const& progress, bool may_miss = false) const {

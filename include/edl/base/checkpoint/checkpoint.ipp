@@ -28,7 +28,7 @@ namespace detail {
 
 /// A variable, or the part of it that lies in a range.
 struct piece {
-  std::string name;  // as it stands in a file, without a prefix for slots
+  std::string name;  // in the file, without the prefix of a slot
   std::vector<std::uint64_t> dims;
   element_range elements;  // of the arena
 };
@@ -56,7 +56,7 @@ EDL_INLINE std::string slot_tensor(std::string_view slot, std::string_view name)
   return fmt::format("slots/{}/{}", slot, name);
 }
 
-/// How many elements of a range are parameters: they come first.
+/// How many elements of a range are parameters, which come first.
 EDL_INLINE std::size_t parameters_in(parameter_layout const& layout, element_range range) {
   return std::min(range.last, layout.parameters) - std::min(range.first, layout.parameters);
 }
@@ -70,7 +70,7 @@ EDL_INLINE nlohmann::json layout_json(parameter_layout const& layout) {
   return all;
 }
 
-/// The first variable in which a checkpoint and a model differ, in words.
+/// Describes the first variable in which a checkpoint and a model differ.
 EDL_INLINE std::string layout_difference(nlohmann::json const& theirs, parameter_layout const& layout) {
   nlohmann::json const mine = layout_json(layout);
   if (!theirs.is_object() || !theirs.contains("variables") || !theirs["variables"].is_array())
@@ -98,7 +98,7 @@ EDL_INLINE opened_part open_part(std::string const& path, manifest::file const& 
   return part;
 }
 
-/// Reads what a file has of `wanted` into `into`, which begins with element `first` of the arena.
+/// Reads the file's part of `wanted` into `into`, whose first element is element `first` of the arena.
 EDL_INLINE void read_pieces(opened_part const& part, parameter_layout const& layout, element_range wanted,
                             std::string const* slot, std::size_t first, std::span<float> into) {
   for (piece const& p : pieces_of(layout, part.elements)) {
@@ -220,11 +220,12 @@ EDL_INLINE void commit_checkpoint(std::string const& path, manifest const& conte
   file.write(to_json(contents));
   if (allowed) allowed();
   file.commit();
-  sync_directory(path + "/..");  // which has the checkpoint's directory
-  // None of these is a later attempt's, however long this process has been held up since it saw them.
+  sync_directory(path + "/..");  // the parent of the checkpoint's directory
+  // None of these files belongs to a later attempt, however long this process has been suspended since it
+  // listed them.
   for (std::string const& name : earlier)
     if (std::ranges::find(contents.files, name, &manifest::file::name) == contents.files.end()) {
-      std::error_code ignored;  // litter harms nothing
+      std::error_code ignored;  // a leftover does no harm
       std::filesystem::remove(path + "/" + name, ignored);
     }
 }

@@ -27,7 +27,7 @@
 namespace edl::checkpoint {
 namespace detail {
 
-/// N of "version-N", as it would be written.
+/// N of "version-N", in the exact spelling that edl writes.
 EDL_INLINE std::optional<std::uint64_t> version_of(std::string_view name) {
   static constexpr std::string_view prefix = "version-";
   if (!name.starts_with(prefix)) return std::nullopt;
@@ -36,7 +36,7 @@ EDL_INLINE std::optional<std::uint64_t> version_of(std::string_view name) {
   return canonical ? number_from<std::uint64_t>(name) : std::nullopt;
 }
 
-/// The `version-N` of a directory, newest first.
+/// The `version-N` in a directory, newest first.
 EDL_INLINE std::vector<std::pair<std::uint64_t, std::string>> versions_in(std::string const& directory) {
   std::vector<std::pair<std::uint64_t, std::string>> found;
   std::error_code code;
@@ -54,7 +54,7 @@ EDL_INLINE std::vector<std::pair<std::uint64_t, std::string>> versions_in(std::s
 struct listed_checkpoint {
   std::uint64_t version = 0;
   std::string path;
-  std::optional<position> at;  // nothing: its manifest cannot be read, or is not there
+  std::optional<position> at;  // nothing: its manifest is missing or unreadable
 };
 
 inline constexpr std::string_view epoch_file = "/.edl-epoch", aside = "/set-aside";
@@ -65,7 +65,8 @@ EDL_INLINE std::optional<position> position_of(std::string const& checkpoint) tr
   return std::nullopt;
 }
 
-/// The `version-N` of a directory, the newest first. Of whom it is not known counts as of the newest history.
+/// The `version-N` in a directory, newest first. One whose position is unknown counts as of the newest
+/// history.
 EDL_INLINE std::vector<listed_checkpoint> by_position(std::string const& directory) {
   std::vector<listed_checkpoint> all;
   std::uint64_t newest = 0;
@@ -80,20 +81,20 @@ EDL_INLINE std::vector<listed_checkpoint> by_position(std::string const& directo
   return all;
 }
 
-/// The checkpoint of the highest version, if it is of the epoch that was claimed last: most often it is, and
-/// then it is the newest, and no other manifest need be read.
+/// The checkpoint of the highest version, if it is of the epoch that was claimed last. That is the common
+/// case; it is then the newest, and no other manifest need be read.
 EDL_INLINE std::optional<std::string> top_of_epoch(std::string const& directory) try {
   auto const all = versions_in(directory);
   if (all.empty()) return std::nullopt;
   auto const at = position_of(all.front().second);
-  std::uint64_t const claimed = read_epoch(directory).epoch;  // 0: whoever wrote there knew of none
+  std::uint64_t const claimed = read_epoch(directory).epoch;  // 0: the writer used no epochs
   bool const newest = at && claimed > 0 && epoch_of(at->generation) == claimed;
   return newest ? std::optional(all.front().second) : std::nullopt;
 } catch (error const&) {
   return std::nullopt;
 }
 
-/// Where nobody looks for a checkpoint: moved by one rename, under a name that is free.
+/// Moves a checkpoint out of the way: one rename to a free name that no reader looks for.
 EDL_INLINE std::string move_aside(std::string const& directory, listed_checkpoint const& one) {
   std::string const to = directory + std::string(aside);
   std::error_code code;
@@ -113,7 +114,7 @@ EDL_INLINE std::string move_aside(std::string const& directory, listed_checkpoin
   return target;
 }
 
-/// Of what was set aside, the version.
+/// The version of a checkpoint that was set aside.
 EDL_INLINE std::optional<std::uint64_t> version_aside(std::string_view name) {
   return version_of(name.substr(0, name.find('.')));
 }
@@ -131,7 +132,7 @@ EDL_INLINE void remove_passed(std::string const& directory, std::uint64_t newest
   }
 }
 
-/// What is to be told of versions that were set aside.
+/// The message about versions that were set aside.
 EDL_INLINE std::string told_aside(std::vector<std::string> const& versions, std::string const& directory,
                                   std::string_view why) {
   if (versions.empty()) return {};
@@ -145,14 +146,14 @@ EDL_INLINE bool is_checkpoint(std::string const& path, check how) {
     verify_checkpoint(path, how);
     return true;
   } catch (storage_error const& e) {
-    if (e.may_pass()) throw;  // it may well be valid
+    if (e.may_pass()) throw;  // the checkpoint may be valid
     return false;
   } catch (error const&) {
     return false;
   }
 }
 
-/// Manifest first: what is half removed is no checkpoint.
+/// Removes the manifest first: a partly removed checkpoint then no longer counts as one.
 EDL_INLINE void remove_checkpoint(std::string const& path) {
   std::error_code code;
   if (std::filesystem::remove(path + "/manifest.json", code)) sync_directory(path);
@@ -198,7 +199,7 @@ EDL_INLINE checkpoint_search find_checkpoint(std::string const& directory, check
       verify_checkpoint(*top, how);
       found.newest = *top;
       return found;
-    } catch (error const&) {  // told below
+    } catch (error const&) {  // reported below
     }
   std::string unfinished;
   for (auto const& [version, path, at] : detail::by_position(directory)) try {
@@ -257,8 +258,8 @@ EDL_INLINE void remove_litter(std::string const& directory, bool uncommitted) {
       for (std::filesystem::directory_iterator it(path, code), end; !code && it != end; it.increment(code)) {
         std::string const name = it->path().filename();
         if (is_part(name)) parts.push_back(name);
-        // Of a superseded master whose disk stood still: without it, that one cannot complete any more what
-        // loses its parts here.
+        // The temporary of a superseded master that was suspended: without it, that master cannot complete a
+        // manifest any more whose parts are removed here.
         if (is_temporary(name) && name.starts_with(".manifest.json."))
           if (std::error_code failed; !std::filesystem::remove(it->path(), failed) && failed) kept = failed;
       }
@@ -269,7 +270,7 @@ EDL_INLINE void remove_litter(std::string const& directory, bool uncommitted) {
       for (std::string const& name : parts)
         if (std::ranges::find(named, name, &manifest::file::name) == named.end())
           std::filesystem::remove(path + "/" + name, code);
-      if (!complete) ::rmdir(path.c_str());  // what is not empty, or no directory, stays
+      if (!complete) ::rmdir(path.c_str());  // does nothing if it is not empty, or not a directory
     } catch (error const&) {
     }
 }
@@ -288,7 +289,7 @@ EDL_INLINE void prune(std::string const& directory, std::uint64_t keep, permissi
       if (allowed) allowed();
       detail::remove_checkpoint(path);
     } else {
-      // What is not valid is neither counted nor removed: its writer may still be at it.
+      // An invalid checkpoint is neither counted nor removed: its writer may still be writing.
       if (kept == 0 && valid) newest = version;
       kept += valid;
       invariant(kept <= keep, "no more checkpoints are kept than were asked for");
@@ -318,7 +319,7 @@ EDL_INLINE std::string set_aside_strays(std::string const& directory, permission
     if (!newest) try {
         if (detail::is_checkpoint(one.path, check::sizes)) newest = one.at;
       } catch (storage_error const&) {
-        return {};  // it may well be the newest
+        return {};  // it may be the newest
       }
     if (!newest || one.version <= newest->version) continue;
     if (allowed) allowed();

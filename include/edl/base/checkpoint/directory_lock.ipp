@@ -35,12 +35,13 @@ struct later_epoch : error {
   using error::error;
 };
 
-// In bytes. A text is padded and written by one call.
+// In bytes. The text is padded, so that one write replaces it entirely.
 inline constexpr std::size_t lock_text = 1024, longest_lock_name = 100;
-// Bytes that are locked lie beyond the text: some file systems let nobody read what another has locked.
+// Locked bytes lie beyond the text: some file systems prevent all reads of a range that another process has
+// locked.
 inline constexpr ::off_t lock_of_command = 1 << 20, lock_of_master = lock_of_command + 1;
 
-/// The kernel, and the mount of this file in it.
+/// Identifies the kernel, and the mount of this file in it.
 EDL_INLINE std::string machine_of(int fd) {
   std::ifstream in("/proc/sys/kernel/random/boot_id");
   std::string boot;
@@ -80,7 +81,7 @@ EDL_INLINE directory_lock::~directory_lock() {
     changed_.notify_all();
     keeper_.join();
     if (options_.holder != lock_options::part::master) try {
-        // Whoever comes next finds out by the locks, or by the text that does not change, if this fails.
+        // If this fails, the next holder finds out by the locks, or by the text that no longer changes.
         if (auto const now = read(); now && now->owner == self_.owner && ::ftruncate(fd_, 0) != 0) write("");
       } catch (error const&) {
       }
@@ -111,7 +112,7 @@ EDL_INLINE void directory_lock::acquire() {
     decides = got == grip::held;
   }
   if (options_.holder != part::command) {
-    // The master of a command that was killed may need a moment to end.
+    // The master of a killed command may need a moment to end.
     auto const until = clock::now() + options_.timeout;
     bool announced = false;
     for (grip got = seize(1, fd_); got == grip::taken; got = seize(1, fd_)) {
@@ -123,7 +124,7 @@ EDL_INLINE void directory_lock::acquire() {
     }
   }
   if (options_.holder == part::master) {
-    // The text is the command's, which has started this process.
+    // The text was written by the command that started this process.
     if (auto const now = read()) self_ = *now;
     return;
   }
@@ -142,7 +143,7 @@ EDL_INLINE void directory_lock::acquire() {
   }
 }
 
-// Returns when what the text says is no job that lives.
+// Returns when the text is not that of a live job.
 EDL_INLINE void directory_lock::watch_foreign(bool decides) {
   std::string before, now;
   auto const first = read(&before);
@@ -155,7 +156,7 @@ EDL_INLINE void directory_lock::watch_foreign(bool decides) {
   while (clock::now() < until) {
     std::this_thread::sleep_for(options_.look);
     auto const seen = read(&now);
-    if (!seen) return;  // it has ended
+    if (!seen) return;  // the job has ended
     if (now != before) refuse(seen);
   }
 }
@@ -196,7 +197,7 @@ EDL_INLINE std::optional<directory_lock::holder> directory_lock::read_from(int f
     take("job", h.job), take("process", h.process), take("host", h.host), take("since", h.since);
     take("owner", h.owner), take("beat", h.beat), take("machine", h.machine);
   }
-  return h;  // of what is no such text all is empty, and it is nobody's on this machine
+  return h;  // any other text gives empty fields, which belong to no process on this machine
 }
 
 EDL_INLINE void directory_lock::write(std::string const& content) const {
@@ -220,7 +221,7 @@ EDL_INLINE void directory_lock::refuse(std::optional<holder> const& by) const {
 }
 
 EDL_INLINE std::uint64_t directory_lock::claim() {
-  check_text();  // whoever was suspended since it took the directory claims nothing
+  check_text();  // a process that was suspended since it took the directory claims nothing
   {
     std::lock_guard const guard(mutex_);
     lost_.reset();
@@ -241,22 +242,22 @@ EDL_INLINE std::uint64_t directory_lock::claim() {
 EDL_INLINE void directory_lock::check_epoch() const {
   if (epoch_ == 0) return;
   auto const claimed = read_epoch(options_.directory);
-  // Where the file is lost, checkpoints say how far others are.
+  // If the file is lost, the checkpoints show the epochs of other masters.
   std::uint64_t const newest = claimed.epoch < epoch_ ? newest_epoch(options_.directory) : claimed.epoch;
   if (newest > epoch_)
     throw detail::later_epoch(
         fmt::format("{} has been taken by a later master of the job (epoch {}, this one is of {}); nothing "
                     "more is written there",
                     options_.description, newest, epoch_.load()));
-  // Two may claim one number at once, where locks do not work, or where one was suspended just before it
-  // wrote: the holder of the directory has it, and no other claims it once more.
+  // Two processes may claim one number at once, if locks do not work or one was suspended just before it
+  // wrote. The holder of the directory gets it, and no other process claims it again.
   if (claimed.epoch < epoch_ || claimed.owner != self_.owner) {
     check_text();
     write_epoch(options_.directory, {epoch_, self_.owner});
   }
 }
 
-// A lock of a file that is not in the directory any more keeps nobody away.
+// A lock on a file that was removed from the directory keeps no other process away.
 EDL_INLINE void directory_lock::hold_again(std::optional<holder>& taken_by) const {
   using part = lock_options::part;
   std::lock_guard const one(text_mutex_);
@@ -288,12 +289,12 @@ EDL_INLINE void directory_lock::hold_again(std::optional<holder>& taken_by) cons
   ::close(fresh);
   if (moved < 0)
     throw storage_error(why, fmt::format("cannot lock {} again: {}", path, edl::detail::file_reason(why)));
-  if (taken && ours_too) return;  // the very file, on a file system whose numbers change
+  if (taken && ours_too) return;  // the same file, on a file system whose inode numbers change
   if (taken) taken_by = by;
   if (taken)
     throw error(fmt::format("{} its lock was removed while this job ran, and nothing more is written there",
                             describe(by)));
-  // A command and its master may both come first, and what they write is the same.
+  // A command and its master may both be first; they write the same text.
   if (!self_.owner.empty()) write(text());
   if (options_.tell && options_.holder != part::master)
     options_.tell(fmt::format(
@@ -304,21 +305,21 @@ EDL_INLINE void directory_lock::hold_again(std::optional<holder>& taken_by) cons
 
 EDL_INLINE void directory_lock::check() const {
   if (auto const before = lost()) throw error(*before);
-  std::optional<holder> by;  // of a new file of locks; the old one is ours still
+  std::optional<holder> by;  // of the new lock file; we still hold the old one
   try {
     hold_again(by);
     check_epoch();
     check_text();
   } catch (storage_error const&) {
-    throw;  // it may pass; whoever else wants the directory now has the same trouble
+    throw;  // the error may be transient, and another process that wants the directory meets it, too
   } catch (std::exception const& e) {
     try {
       if (!by) by = read();
     } catch (error const&) {
     }
-    // Where the text cannot be read, or is no holder's any more, the later epoch is a successor's.
+    // If the text cannot be read, or names no holder any more, a later epoch belongs to a successor.
     bool const ours = by ? by->job == self_.job : dynamic_cast<detail::later_epoch const*>(&e) != nullptr;
-    // A command's master has no successor but those that the command starts.
+    // A command's master has no successors except those that the command starts.
     bool const same = ours && options_.holder != lock_options::part::master;
     std::lock_guard const guard(mutex_);
     superseded_ = same;
@@ -329,12 +330,12 @@ EDL_INLINE void directory_lock::check() const {
 
 EDL_INLINE void directory_lock::check_text() const {
   auto now = read();
-  // What is half written by the holder reads as nobody's.
+  // A text that the holder is still writing reads as no holder's.
   for (int again = 0; again < 10 && now && now->owner.empty(); ++again) {
     std::this_thread::sleep_for(options_.look);
     now = read();
   }
-  // What stood there before, and could not be overwritten yet, is no news.
+  // The old text, if it could not be overwritten yet, is not news.
   if (self_.owner.empty() || (unwritten_ && (!now || now->owner == found_)) ||
       (now && (now->owner.empty() || now->owner == self_.owner)))
     return;
@@ -350,7 +351,7 @@ EDL_INLINE std::optional<std::string> directory_lock::lost() const {
 EDL_INLINE void directory_lock::keep() {
   std::unique_lock guard(mutex_);
   while (!changed_.wait_for(guard, options_.beat, [&] { return ending_; })) {
-    // Storage may take its time, and `lost` is asked meanwhile.
+    // Storage may be slow, and `lost` must not wait for it.
     guard.unlock();
     try {
       check();
@@ -361,9 +362,9 @@ EDL_INLINE void directory_lock::keep() {
         unwritten_ = false;
       }
     } catch (std::exception const&) {
-      // Of storage it may pass; else `lost` tells.
+      // An error of storage may be transient; otherwise `lost` reports it.
     }
-    guard.lock();  // a lock that is lost may be claimed anew, and needs its beats then
+    guard.lock();  // a lost lock may be claimed again, and then needs its heartbeats
   }
 }
 

@@ -33,7 +33,7 @@ EDL_INLINE std::vector<float> read_floats(safetensors_file const& file, tensor c
     return values;
   }
   auto* const widen = t.dtype == "F16" ? from_float16 : from_bfloat16;
-  std::array<std::uint16_t, 4096> piece;  // so that a large tensor is not in memory a second time
+  std::array<std::uint16_t, 4096> piece;  // so that memory holds a large tensor only once
   for (std::size_t at = 0; at < values.size(); at += piece.size()) {
     auto const some = std::span(piece).first(std::min(piece.size(), values.size() - at));
     file.read(t, at * sizeof(std::uint16_t), std::as_writable_bytes(some));

@@ -15,7 +15,7 @@
 namespace edl::checkpoint {
 
 EDL_INLINE job_files::attempt job_files::begin(std::uint64_t version, std::uint64_t generation) const {
-  if (allowed) allowed();  // before servers write parts that nobody would name or remove
+  if (allowed) allowed();  // before servers write parts that no process would list or remove
   attempt one{path(version), described, begin_checkpoint(path(version))};
   one.contents.version = version;
   one.contents.generation = generation;

@@ -28,7 +28,7 @@ EDL_INLINE std::uint32_t text_crc32(std::string_view text) {
   return std::uint32_t(crc32_z(0, reinterpret_cast<Bytef const*>(text.data()), text.size()));
 }
 
-/// The fields of a manifest; what is missing or of another type is an error.
+/// Reads the fields of a manifest; a missing field, or one of a wrong type, is an error.
 class manifest_fields {
  public:
   manifest_fields(nlohmann::json const& of, std::string_view where) : fields_(of), where_(where) {}
@@ -147,7 +147,7 @@ EDL_INLINE manifest manifest_from_json(std::string_view text, std::string_view w
              .files = {}};
   for (json const& entry : fields.list("shards")) {
     detail::manifest_fields const shard(entry, where);
-    // Versions of this program without digests have written manifests, too.
+    // Earlier versions of edl wrote manifests without digests.
     m.shards.push_back(
         {shard.text("name"), shard.number("records"), entry.contains("digest") ? shard.number("digest") : 0});
   }

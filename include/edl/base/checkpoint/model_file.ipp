@@ -26,7 +26,7 @@ namespace detail {
 
 inline constexpr std::size_t rows_at_once = 4096;
 
-/// How a file with a checksum begins, behind the header's length.
+/// The beginning of a file with a checksum, after the header's length.
 inline constexpr std::string_view before_checksum = "{\"__metadata__\":{\"crc32\":\"";
 inline constexpr std::string_view no_checksum = "00000000";
 inline constexpr std::size_t checksum_place = sizeof(std::uint64_t) + before_checksum.size();
@@ -172,7 +172,7 @@ EDL_INLINE std::optional<std::uint64_t> number_in(safetensors_file const& file, 
   return it == file.metadata().end() ? std::nullopt : number_from<std::uint64_t>(it->second);
 }
 
-/// An entry of an ONNX file's metadata; empty: it has none.
+/// An entry of an ONNX file's metadata; empty if there is none.
 inline std::string note_in(std::string const& path, std::string const& name) {
   onnx::initializers const file(path);
   auto const it = file.notes().find(name);

@@ -22,7 +22,7 @@
 namespace edl::checkpoint {
 namespace detail {
 
-/// The file in memory, as far as it is looked at.
+/// Maps the file into memory.
 EDL_INLINE std::byte const* map_file(std::string const& path, std::uint64_t size) {
   auto const fail = [&](int code) {
     throw error(fmt::format("{} cannot be mapped: {}", path, std::strerror(code)));
@@ -32,7 +32,7 @@ EDL_INLINE std::byte const* map_file(std::string const& path, std::uint64_t size
   struct stat now{};
   bool const same = ::fstat(file, &now) == 0 && std::uint64_t(now.st_size) == size;
   void* const at = same ? ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
-  int const code = same ? errno : ESTALE;  // it was replaced since its header was read
+  int const code = same ? errno : ESTALE;  // the file was replaced after its header was read
   ::close(file);
   if (at == MAP_FAILED) fail(code);
   ::madvise(at, size, MADV_RANDOM);
@@ -87,7 +87,7 @@ EDL_INLINE model_reader::table const& model_reader::find_table(std::string_view 
 EDL_INLINE bool model_reader::find(table const& in, std::uint64_t id, std::span<float> to) const {
   if (to.size() != in.width)
     throw error(fmt::format("room for {} values, a row of table '{}' has {}", to.size(), in.name, in.width));
-  auto const id_at = [&](std::uint64_t row) {  // tensors lie where they do, on no multiple of eight
+  auto const id_at = [&](std::uint64_t row) {  // tensors need not be aligned to eight bytes
     std::uint64_t n;
     std::memcpy(&n, in.ids + row * sizeof n, sizeof n);
     return n;

@@ -28,7 +28,7 @@ inline std::vector<std::uint64_t> extents_of(variable const& v) {
   return {v.dims.sizes.begin(), v.dims.sizes.begin() + v.dims.rank};
 }
 
-/// Which extent of a variable is extent number i of the tensor.
+/// For each extent i of the tensor, the index of the corresponding extent of the variable.
 inline std::array<std::size_t, 4> axes_of(weight_order order, std::size_t rank) {
   if (order == weight_order::same || rank < 2) return {0, 1, 2, 3};
   if (rank == 4) return {3, 2, 0, 1};
@@ -61,7 +61,7 @@ inline std::vector<float> in_own_order(variable const& v, weight_order order, st
   return ours;
 }
 
-/// The layout that a checkpoint's file tells, whose variables have at most `most` elements.
+/// The layout that a checkpoint's file describes; its variables have at most `most` elements in all.
 inline parameter_layout layout_in(safetensors_file const& file, std::uint64_t most) {
   part_facts const facts(file);
   auto const all = facts.json("layout");
@@ -91,7 +91,7 @@ inline parameter_layout layout_in(safetensors_file const& file, std::uint64_t mo
     layout.variables.push_back(std::move(v));
   }
   if (at != parameters + state) facts.fail("layout");
-  // Its layout is compared with what stands in the files, tables included.
+  // The layout is compared with the content of the files, tables included.
   if (auto const tables = all.find("tables"); tables != all.end()) {
     if (!tables->is_array()) facts.fail("layout");
     for (auto const& t : *tables) {
@@ -104,7 +104,7 @@ inline parameter_layout layout_in(safetensors_file const& file, std::uint64_t mo
   return layout;
 }
 
-/// Names with ", " between them: the first ones, and how many there are more.
+/// The first names, separated by ", ", and the number of the others.
 inline std::string listed(std::vector<std::string> const& names) {
   constexpr std::size_t most = 20;
   std::size_t const n = std::min(names.size(), most);
@@ -194,7 +194,7 @@ EDL_INLINE std::optional<other_model::place> other_model::find(variable const& v
   if (is_restored(v)) return place{.name = v.name, .dtype = "F32", .dims = detail::extents_of(v)};
   if (auto own = find(v.name)) {
     if (exported_ && own->dims == detail::extents_of(v) && !whole_.contains(v.name))
-      return std::nullopt;  // perhaps it is turned
+      return std::nullopt;  // it may be transposed
     return own;
   }
   auto const other = std::ranges::find(names, std::string_view(v.name), &weight_name::ours);

@@ -25,7 +25,7 @@ struct stored_rows {
   std::vector<std::uint64_t> counts;  // of each hash slot
 };
 
-/// What a file says of one table.
+/// A file's description of one table.
 struct stored_table {
   stored_rows rows, candidates;
   tensor const* removed = nullptr;
@@ -115,7 +115,7 @@ EDL_INLINE void read_table(opened_part const& part, stored_rows const& t, elemen
   invariant(left == 0 && unread == 0, "all rows that are wanted have been read");
 }
 
-/// Calls remove(id) for those of these hash slots.
+/// Calls remove(id) for the removed ids of these hash slots.
 EDL_INLINE void read_removed(opened_part const& part, tensor const& of, element_range wanted,
                              std::function<void(std::uint64_t)> const& remove) {
   std::uint64_t const all = of.dims[0];

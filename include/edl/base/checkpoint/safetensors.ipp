@@ -31,8 +31,8 @@ EDL_INLINE std::string shown(std::string_view name) {
   return text;
 }
 
-/// Takes a header's JSON as it is read. Nothing is kept that the format does not have, so neither depth nor
-/// repeated names cost memory.
+/// Parses a header's JSON incrementally. It stores nothing outside the format, so neither depth nor repeated
+/// names cost memory.
 class header_reader {
  public:
   header_reader(std::string const& path, std::vector<tensor>& tensors,
@@ -132,7 +132,7 @@ class header_reader {
   std::array<bool, 3> has_{};
 };
 
-/// Bytes that extents of a dtype take; none where that does not fit 64 bits.
+/// Bytes of a tensor with these extents and dtype; nothing if that does not fit 64 bits.
 EDL_INLINE std::optional<std::uint64_t> tensor_bytes(std::string_view dtype,
                                                      std::vector<std::uint64_t> const& dims) {
   std::uint64_t size = element_bytes(dtype);

@@ -23,7 +23,7 @@
 namespace edl::checkpoint {
 namespace detail {
 
-/// What a file of changes is of: what was not there at the steps of the file before it.
+/// The content of an incremental file: the changes since the steps of the previous file.
 struct row_changes {
   std::string follows;
   std::span<segment const> since;
@@ -36,14 +36,14 @@ struct row_changes {
   }
 };
 
-/// A table's rows, or its candidates, as they go into a file.
+/// A table's rows, or its candidates, as they are written to a file.
 struct written_rows {
   std::vector<std::uint64_t> counts;  // of each hash slot
   tensor_source tensor;
 };
 
-/// each(slot, visit(header, values)): of the snapshot. `counts`: of each hash slot, where it is known what
-/// all of them are; else they are counted.
+/// each(slot, visit(header, values)): visits the snapshot. `counts`: rows of each hash slot, if they are
+/// known; otherwise they are counted.
 template <class Each>
 written_rows rows_to_write(std::string name, std::size_t row_bytes, element_range slots,
                            row_changes const* changes, std::vector<std::uint64_t> counts, Each const& each) {
@@ -69,7 +69,7 @@ written_rows rows_to_write(std::string name, std::size_t row_bytes, element_rang
                 std::vector<std::byte> buffer;
                 buffer.reserve(rows_at_a_time + row_bytes);
                 for (auto s = std::uint32_t(slots.first); s < slots.last; ++s) {
-                  // Pushes of these rows wait for the visit, and not for the disk.
+                  // Pushes to these rows wait for the visit, not for the disk.
                   chosen(s, [&](sparse::row_header const& header, view<float> values) {
                     auto const head = std::as_bytes(std::span(&header, 1));
                     auto const tail = std::as_bytes(values);
@@ -150,7 +150,7 @@ EDL_INLINE manifest::file write_rows_file(std::string const& path, parameter_lay
   return written;
 }
 
-/// What has changed since the chain's end, if that is known and worth a file of its own.
+/// The changes since the chain's end, if they are known and worth a file of their own.
 EDL_INLINE std::optional<row_changes> changes_since(row_chain const& chain, rows_part const& part,
                                                     std::size_t most_changes) {
   if (chain.files.empty() || chain.files.size() > most_changes) return std::nullopt;
@@ -162,7 +162,7 @@ EDL_INLINE std::optional<row_changes> changes_since(row_chain const& chain, rows
     return n;
   };
   if (bytes_of(1, chain.files.size()) >= bytes_of(0, 1)) return std::nullopt;
-  // Rows say by 32 bits when they were trained.
+  // A row records the time of its last training in 32 bits.
   if (part.slots !=
           element_range{chain.segments.front().elements.first, chain.segments.back().elements.last} ||
       std::ranges::any_of(part.segments, [](segment const& s) { return s.steps >> 32 != 0; }))
@@ -181,7 +181,7 @@ EDL_INLINE std::optional<row_changes> changes_since(row_chain const& chain, rows
   return c;
 }
 
-/// Gives the files of the chain a second name in `path`; false where that cannot be.
+/// Hard-links the files of the chain into `path`; false where that is impossible.
 EDL_INLINE bool link_files(row_chain const& chain, std::string const& path) {
   if (path == chain.path) return true;
   for (manifest::file const& f : chain.files) {
@@ -202,7 +202,7 @@ EDL_INLINE std::vector<manifest::file> write_rows(std::string const& path, param
   bool const adds = changes && detail::link_files(chain, path);
   manifest::file const written = detail::write_rows_file(path, layout, part, adds ? &*changes : nullptr);
   if (!adds) chain.files.clear();
-  // All of them are of this version now: what is missing in one is in a later one.
+  // All files now belong to this version: a later file has what an earlier one lacks.
   for (manifest::file& f : chain.files) f.version = written.version, f.ledger = written.ledger;
   chain.files.push_back(written);
   chain.path = path;

@@ -14,12 +14,12 @@
 
 namespace edl::http::detail {
 
-inline constexpr std::chrono::seconds linger_limit{2};    // while nothing comes
-inline constexpr std::chrono::seconds discard_limit{30};  // in all
+inline constexpr std::chrono::seconds linger_limit{2};    // without any data
+inline constexpr std::chrono::seconds discard_limit{30};  // in total
 inline constexpr std::size_t most_discarded = 256 << 20;
 inline constexpr std::size_t most_read = 128 << 10;
 
-/// The time as HTTP tells it, made once a second.
+/// The time in HTTP's format, formatted once a second.
 inline std::string_view date_now() {
   thread_local std::time_t of = -1;
   thread_local char text[40];
@@ -74,11 +74,11 @@ EDL_INLINE asio::awaitable<bool> connection::receive() {
     end -= begin;
     begin = 0;
   }
-  if (end == buffer.size()) buffer.resize(2 * end);  // of a head, which the parser bounds
+  if (end == buffer.size()) buffer.resize(2 * end);  // for a head, which the parser bounds
   std::size_t const n = co_await socket.read_some({buffer.data() + end, buffer.size() - end});
   end += n;
   invariant(end <= buffer.size(), "no more is received than there is room for");
-  // Of a large body more is read at once.
+  // A large body is read in larger pieces.
   if (end == buffer.size() && end < most_read) buffer.resize(2 * end);
   co_return n > 0;
 }
@@ -100,7 +100,7 @@ EDL_INLINE asio::awaitable<void> connection::send(response const& r, bool head_o
 }
 
 EDL_INLINE asio::awaitable<void> connection::write(std::string_view piece) {
-  if (piece.empty()) co_return;  // which would be the end
+  if (piece.empty()) co_return;  // an empty chunk would end the body
   enter(phase::write, write_limit);
   if (chunked)
     co_await socket.write(fmt::format("{:x}\r\n{}\r\n", piece.size(), piece), {});
@@ -117,7 +117,7 @@ EDL_INLINE asio::awaitable<void> connection::linger() {
     std::size_t const n = co_await socket.read_some(buffer);
     if (n == 0) break;
     read += n;
-    // Who sends a body that is refused hears it only behind the last byte.
+    // A client that is sending a refused body reads the reply only after its last byte.
     if (clock::now() < until) enter(phase::linger, linger_limit);
   }
 }

@@ -41,7 +41,7 @@ inline std::string token_of(std::string const& text) {
   return token;
 }
 
-/// Takes the same time wherever they differ.
+/// Compares in constant time, wherever the texts differ.
 inline bool same_secret(std::string_view given, std::string_view wanted) {
   return given.size() == wanted.size() && CRYPTO_memcmp(given.data(), wanted.data(), wanted.size()) == 0;
 }
@@ -82,7 +82,7 @@ EDL_INLINE credentials::credentials(server_options const& o)
   pems_found_.text = chain.text + key.text;
 }
 
-/// Whether it is the same as before, and new.
+/// Whether this value was read twice in a row, and was not reported before.
 EDL_INLINE bool credentials::found::again(std::string now) {
   if (now == text) return !std::exchange(done, true);
   text = std::move(now);

@@ -18,12 +18,12 @@ namespace edl::http {
 
 namespace detail {
 
-// Of a first chunk that is the last one Beast asserts that it is given all of "0\r\n\r\n".
+// Beast asserts that it receives all of "0\r\n\r\n" if the first chunk is the last one.
 inline bool may_be_empty_body(std::string_view chunks) {
   return chunks.size() < 5 && chunks.starts_with('0');
 }
 
-/// What Beast's parser tells of a message as it finds it; without trailers.
+/// Collects the parts of a message as Beast's parser finds them; without trailers.
 template <bool IsRequest>
 struct message_reader : boost::beast::http::basic_parser<IsRequest> {
   using error_code = boost::beast::error_code;
@@ -67,7 +67,7 @@ struct request_parser::state final : detail::message_reader<true> {
     return body.size();
   }
 
-  static constexpr std::uint64_t most_reserved = 256 << 10;  // of a length that nobody has proved yet
+  static constexpr std::uint64_t most_reserved = 256 << 10;  // for a length that is only claimed so far
   std::size_t header_most = 0, body_most = 0;
   int version = 11;
   bool headed = false, expects = false;
@@ -96,7 +96,7 @@ EDL_INLINE std::size_t request_parser::feed(std::string_view bytes) {
       break;
     boost::beast::error_code failed;
     taken += p.put(boost::asio::const_buffer(bytes.data() + taken, bytes.size() - taken), failed);
-    // With a length that is too long the head has come, too: who asked for what is known.
+    // A length above the limit also comes with the head, so the request is known.
     if (!state_->headed && (p.is_header_done() || failed == beast::error::body_limit)) read_head();
     if (failed == beast::error::need_more) break;
     if (failed == beast::error::header_limit)
@@ -109,7 +109,7 @@ EDL_INLINE std::size_t request_parser::feed(std::string_view bytes) {
   return taken;
 }
 
-/// Where the body ends has to be beyond doubt, or a part of it could be taken for the next request (RFC 9112,
+/// The end of the body must be unambiguous, or a part of it could be taken for the next request (RFC 9112,
 /// 6.1 and 6.3).
 EDL_INLINE void request_parser::check_framing() const {
   request const& head = state_->head;
@@ -144,7 +144,7 @@ EDL_INLINE void request_parser::read_head() {
   auto const hosts = std::ranges::count_if(head.headers, [](auto& f) { return f.first == "host"; });
   if (hosts > 1) throw failure(400, "the request has the field 'Host' more than once");
   if (hosts == 0 && state_->version == 11) throw failure(400, "the request has no field 'Host'");
-  // The form of proxies (RFC 9112, 3.2.2).
+  // The absolute form that proxies use (RFC 9112, 3.2.2).
   for (std::string_view const scheme : {"http://", "https://"})
     if (lower(target.substr(0, scheme.size())) == scheme) {
       auto const path = target.find('/', scheme.size());
@@ -175,7 +175,7 @@ struct response_parser::state {
   struct reader final : detail::message_reader<false> {
     explicit reader(response_parser::state& s) : message_reader(s.headers), into(s) {
       header_limit(longest_head);
-      body_limit(std::numeric_limits<std::uint64_t>::max());  // the sink's affair
+      body_limit(std::numeric_limits<std::uint64_t>::max());  // the sink enforces its own limit
     }
     void on_response_impl(int status, text, int, error_code&) override { into.code = status; }
     std::size_t on_body_impl(text body, error_code& failed) override {
@@ -199,7 +199,7 @@ struct response_parser::state {
   bool headed = false, begun = false, enough = false, surplus = false;
   sink const* take = nullptr;
   std::size_t interim = 0;  // bytes of interim answers
-  std::string rest;         // the beginning of what Beast reads as a whole: a head, a chunk's line
+  std::string rest;         // the beginning of a unit that Beast reads as a whole: a head, a chunk's line
   std::optional<reader> now{std::in_place, *this};
 };
 
@@ -215,7 +215,7 @@ EDL_INLINE void response_parser::feed(std::string_view bytes, sink const& take) 
   if (!waiting.empty()) bytes = waiting;
   while (!bytes.empty() && !done()) {
     constexpr std::string_view http = "HTTP/1.";
-    auto const size = std::min(http.size(), bytes.size());  // a stranger's greeting may be all that comes
+    auto const size = std::min(http.size(), bytes.size());  // a peer of another protocol may send less
     if (s.code == 0 && bytes.substr(0, size) != http.substr(0, size)) s.refuse("bad version", bytes);
     if (s.headed && s.now->chunked() && !s.begun && detail::may_be_empty_body(bytes)) break;
     boost::beast::error_code failed;

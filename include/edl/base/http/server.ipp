@@ -34,9 +34,9 @@ namespace edl::http {
 
 namespace detail {
 
-inline constexpr std::size_t told_more = 64;  // beyond the most: they are told that there are too many
+inline constexpr std::size_t told_more = 64;  // beyond the limit: they get a reply that there are too many
 
-/// Files and other connections need descriptors, too: clients have half of them.
+/// Files and other connections need descriptors, too, so clients may use half of them.
 inline void bound_connections(server_options& o) {
   ::rlimit most{};
   if (::getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return;
@@ -49,7 +49,7 @@ inline void bound_connections(server_options& o) {
   o.bounds.connections = room;
 }
 
-/// What one request has of the bytes that all may have.
+/// One request's share of the bytes that all bodies may take.
 struct share_of_bodies {
   std::size_t& all;
   std::size_t mine = 0;
@@ -112,13 +112,13 @@ struct server::state : net::detail::service, std::enable_shared_from_this<server
   std::optional<net::disk> aside;  // reads files
   bool reading = false;
   std::uint16_t port = 0;
-  std::set<shared_connection> open;  // on the node's thread, as all above
-  std::size_t bodies = 0;            // bytes of all
+  std::set<shared_connection> open;  // on the node's thread, like everything above
+  std::size_t bodies = 0;            // bytes of all bodies
   bool parting = false, draining = false, closed = false, full = false;
   std::mutex mutex;  // guards `connections` and `counted`
   std::condition_variable changed;
   std::size_t connections = 0;
-  bool counted = false;  // no more of them come
+  bool counted = false;  // no more connections arrive
   std::promise<void> gone;
 };
 
@@ -145,7 +145,7 @@ EDL_INLINE asio::awaitable<void> server::state::accept() {
     co_await acceptor.async_accept(s, asio::redirect_error(asio::use_awaitable, failed));
     if (closed) break;
     if (!failed) {
-      take(std::move(s));  // also one that came before `draining`
+      take(std::move(s));  // including one that arrived before `draining`
     } else if (draining) {
       break;
     } else if (failed != asio::error::connection_aborted) {
@@ -173,7 +173,7 @@ EDL_INLINE asio::awaitable<void> server::state::look() {
   }
 }
 
-/// Who is connected is answered while the disk, or a volume in a network, is waited for.
+/// Connected clients are served while this waits for a disk or a network volume.
 EDL_INLINE asio::awaitable<void> server::state::look_at_files() {
   credentials::files now;
   std::function<void()> const read = [&] { now = known.read(); };
@@ -181,7 +181,7 @@ EDL_INLINE asio::awaitable<void> server::state::look_at_files() {
   if (!closed) known.look(now);
 }
 
-/// Closes who has been idle for longest. False: all have something to do.
+/// Closes the connection that has been idle for longest. False: all are busy.
 EDL_INLINE bool server::state::make_room() {
   auto const before = connection::clock::now() - options.bounds.quiet;
   asio::error_code ignored;
@@ -198,7 +198,7 @@ EDL_INLINE void server::state::take(asio::ip::tcp::socket s) {
   asio::error_code ignored;
   ignored = s.set_option(asio::ip::tcp::no_delay(true), ignored);
   ignored = s.set_option(asio::socket_base::keep_alive(true), ignored);
-  // Some more are told that there are too many.
+  // A few more are accepted, to be told that there are too many.
   std::size_t const most = options.bounds.connections;
   bool const surplus = open.size() >= most && !make_room();
   if (open.size() + most / 8 < most) full = false;
@@ -216,7 +216,7 @@ EDL_INLINE void server::state::take(asio::ip::tcp::socket s) {
       executor, [me = shared_from_this(), c, surplus] { return me->serve(*c, surplus); },
       asio::bind_cancellation_slot(c->cancel.slot(), [me = shared_from_this(), c](std::exception_ptr) {
         c->socket.close();
-        // The coroutine still stands on this connection's signal until it has returned.
+        // The coroutine still uses this connection's signal until it has returned.
         asio::post(me->executor, [me, c] {
           bool const was_open = me->open.erase(c) == 1;
           std::lock_guard const lock(me->mutex);
@@ -243,7 +243,7 @@ EDL_INLINE asio::awaitable<void> server::state::serve(connection& c, bool surplu
   co_await c.linger();
 }
 
-/// Whether the connection goes on.
+/// Returns whether the connection stays open.
 EDL_INLINE asio::awaitable<bool> server::state::exchange(connection& c) {
   request_parser parser(options.bounds.header, options.bounds.body);
   detail::share_of_bodies share{bodies};
@@ -277,7 +277,7 @@ EDL_INLINE asio::awaitable<bool> server::state::exchange(connection& c) {
   co_return keep;
 }
 
-/// False: the client has nothing more to ask.
+/// False: the client has no further request.
 EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, request_parser& parser,
                                                                 std::optional<found_route>& to,
                                                                 detail::share_of_bodies& share) {
@@ -302,7 +302,7 @@ EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, r
     bool const first = parser.headed() && !to;
     if (first) {
       to = routes.find(parser.head());
-      if (!to->at || !to->at->open) admit(parser.head());  // before all else is said
+      if (!to->at || !to->at->open) admit(parser.head());  // before any other reply
     }
     if (wrong) throw *wrong;
     if (parser.headed()) share.grow(parser.held(), options.bounds.bodies);
@@ -320,7 +320,7 @@ EDL_INLINE void server::state::admit(request const& r) const {
   if (!known.wants_token()) return;
   std::string_view const given = r.field("authorization");
   constexpr std::string_view scheme = "bearer ";
-  bool const bears = lower(given.substr(0, scheme.size())) == scheme;  // in any case, as RFC 9110 has it
+  bool const bears = lower(given.substr(0, scheme.size())) == scheme;  // case-insensitive (RFC 9110)
   if (!(bears && known.takes(given.substr(scheme.size()))) &&
       !(options.token_in_address && known.takes(r.parameter("token"))))
     throw failure(401, "the request's field 'Authorization' must be 'Bearer' and the server's token",
@@ -346,7 +346,7 @@ EDL_INLINE asio::awaitable<response> server::state::answer(route const& to, requ
 EDL_INLINE void server::state::begin_drain() {
   parting = draining = true;
   asio::error_code ignored, failed;
-  // Whom the system has connected already is heard, too.
+  // Connections that the kernel has already accepted are served, too.
   failed = acceptor.non_blocking(true, failed);
   for (int i = 0; i < SOMAXCONN && !failed && !closed; ++i) {
     asio::ip::tcp::socket s(executor);
@@ -355,7 +355,7 @@ EDL_INLINE void server::state::begin_drain() {
   }
   ignored = acceptor.close(ignored);
   for (auto const& c : open) {
-    // What has come already is answered.
+    // A request that has already arrived is answered.
     bool const asks = c->now == phase::idle && c->socket.plain().available(ignored) > 0;
     if (c->now == phase::idle && !c->heard && !asks)
       c->enter(phase::idle, options.bounds.first);
@@ -363,7 +363,7 @@ EDL_INLINE void server::state::begin_drain() {
       c->socket.close();
     if (c->streaming) c->cancel.emit(asio::cancellation_type::terminal);
   }
-  // One that is accepted already comes before this.
+  // Connections accepted before are handled first.
   asio::post(executor, [me = shared_from_this()] { me->count(); });
 }
 

@@ -56,7 +56,7 @@ EDL_INLINE asio::awaitable<void> socket::write(std::string_view head, std::strin
     co_await asio::async_write(tls_->stream, parts, asio::use_awaitable);
     co_return;
   }
-  // Mostly the socket takes it all, and nobody has to be woken for it.
+  // Usually the socket takes everything at once, without a wait.
   asio::error_code failed;
   std::size_t const taken = plain_.write_some(parts, failed), of_head = std::min(taken, head.size());
   if (failed && failed != asio::error::would_block) throw asio::system_error(failed);

@@ -20,7 +20,7 @@ namespace edl::net {
 struct started_call::state {
   state(channel& c, outgoing w) : to(c), sent(std::move(w)) {}
 
-  // Errors go from thread to thread by value, so that no exception object is shared by two.
+  // Errors pass between threads by value, so that no two threads share an exception object.
   void finish(std::exception_ptr const& e, reply r) {
     status why = status::ok;
     std::string because;

@@ -45,7 +45,7 @@ struct channel::state : detail::service, std::enable_shared_from_this<channel::s
     tls = tls_context(*credential, options.job);
   }
 
-  // `self` keeps this while the call is under way, whatever becomes of the channel.
+  // `self` keeps this object alive during the call, even if the channel is destroyed.
   asio::awaitable<reply> call(outgoing const& what, std::shared_ptr<state> self);
   asio::awaitable<std::shared_ptr<connection>> connected(time_point deadline);
   asio::awaitable<void> attempt();
@@ -79,7 +79,7 @@ struct counted_call {
 
 }  // namespace detail
 
-// One try at all addresses, shared by all calls that wait for a connection.
+// Tries all addresses once, for all calls that wait for a connection.
 EDL_INLINE asio::awaitable<void> channel::state::attempt() {
   invariant(attempting && !trying, "one attempt is made at a time");
   std::string why;
@@ -105,7 +105,7 @@ EDL_INLINE asio::awaitable<void> channel::state::attempt() {
       invariant(!current || current->closed(), "a channel has one open connection at most");
       current = connection::open(std::move(*s), fmt::format("{} ({})", name, place_of(where)), options.bounds,
                                  options.log, handler{}, [me = shared_from_this()] { me->up = false; });
-      // It may have met its end already, while it was opened.
+      // The connection may have closed while it was being opened.
       up = !current->closed();
       break;
     }
@@ -114,12 +114,12 @@ EDL_INLINE asio::awaitable<void> channel::state::attempt() {
   invariant(attempting, "an attempt that ends is the one under way");
   trying.reset();
   attempting = false;
-  ++attempts;  // those who wait tell by it that theirs is over, also where the next has begun by then
+  ++attempts;  // waiting calls see by this that their attempt is over, even if the next has begun
   if (current && !current->closed()) {
     failures = 0;
     last_failure.reset();
   } else {
-    // Half of the pause is chance, so that many who lost one peer do not come back at once.
+    // Half of the pause is random, so that many peers of one lost process do not reconnect at once.
     auto const most = std::min(longest_pause, first_pause * (1 << std::min(failures++, 6)));
     auto const pause = most / 2 + std::chrono::milliseconds(random_stream{seed}.below(
                                       std::uint64_t(most.count() / 2 + 1), attempts));
@@ -130,7 +130,7 @@ EDL_INLINE asio::awaitable<void> channel::state::attempt() {
   attempt_over.notify();
 }
 
-// Throws what the last attempt met. Within the pause after it no other is made.
+// Throws the error of the last attempt. No other attempt begins during the pause after it.
 EDL_INLINE asio::awaitable<std::shared_ptr<connection>> channel::state::connected(time_point deadline) {
   if (closed) throw call_error(status::cancelled, name + ": the channel is closed");
   if (current && !current->closed()) co_return current;
@@ -173,7 +173,7 @@ EDL_INLINE asio::awaitable<reply> channel::state::call(outgoing const& what,
     }
     if (!what.idempotent || failed->code() != status::unavailable || closed) throw *failed;
     auto const now = clock::now();
-    // A connection that held for so long was none that is lost at once: the patience begins anew.
+    // A connection that lasted this long was not lost at once: the patience starts anew.
     bool const held = connected_at <= now - what.patience;
     lost_since = held ? now : std::min(lost_since, now);
     if (what.patience > milliseconds(0) && now - lost_since >= what.patience) throw *failed;

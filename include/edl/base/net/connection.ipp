@@ -28,15 +28,15 @@ namespace edl::net {
 
 namespace detail {
 
-// Large enough for some small frames in one read, small enough that copying a payload's beginning out of it
-// is nothing.
+// Large enough for several small frames in one read, small enough that copying the beginning of a payload out
+// of it costs nothing.
 inline constexpr std::size_t input_size = 16u << 10;
 // Below this a copy through the input buffer is cheaper than a read of its own.
 inline constexpr std::size_t direct_read = 4u << 10;
-// What one connection may move before others get a turn.
+// The bytes that one connection may move before it yields to others.
 inline constexpr std::size_t turn = 4u << 20;
 inline constexpr std::uint64_t call_slots = 1u << 20;
-// Between two questions about one call.
+// The longest pause between two queries about one call.
 inline constexpr std::chrono::milliseconds longest_pause{10'000};
 
 EDL_INLINE std::uint64_t total_size(auto const& parts) {
@@ -49,7 +49,7 @@ EDL_INLINE bool try_later(asio::error_code const& e) {
   return e == asio::error::would_block || e == asio::error::try_again || e == asio::error::interrupted;
 }
 
-// What is left of a call's time as a frame carries it: at least a millisecond, and 0 for no deadline.
+// The time left for a call as a frame carries it: at least a millisecond; 0 means no deadline.
 EDL_INLINE std::uint32_t milliseconds_left(time_point deadline) {
   if (deadline == time_point::max()) return 0;
   auto const left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now()).count();
@@ -75,7 +75,7 @@ struct connection::pending {
   clock::time_point deadline;
   std::uint64_t call;
   clock::time_point ask_at = clock::time_point::max();  // once its request is sent
-  std::chrono::milliseconds pause = {};                 // between questions
+  std::chrono::milliseconds pause = {};                 // between queries
   bool completed = false;
   status code = status::ok;
   std::string text;
@@ -121,7 +121,7 @@ EDL_INLINE void connection::close(status why, std::string const& text) {
   closed_text_ = fmt::format("{}: {}", peer_, text);
   socket_.close();
   timer_.cancel();
-  // Before the calls are completed: their memory is their callers' from then on.
+  // Clear this before completing the calls: from then on their memory belongs to their callers again.
   scatter_ = nullptr;
   payload_owner_ = nullptr;
   while (outbound* const frame = queue_.front()) {
@@ -135,11 +135,11 @@ EDL_INLINE void connection::close(status why, std::string const& text) {
   payload_taken_.notify();
   slot_free_.notify();
   check();
-  // Last, as the owner may let go of this connection.
+  // Last, because the owner may then release this connection.
   if (auto const notify = std::exchange(at_close_, nullptr)) notify();
 }
 
-// What holds between any two of this class's functions.
+// The class's invariants between calls of its functions.
 EDL_INLINE void connection::check() const {
   invariant(begin_ <= end_ && end_ <= input_.size(), "what is buffered lies within the input buffer");
   invariant(closed_ == (closed_status_ != status::ok), "a closed connection has the status of its end");
@@ -204,7 +204,7 @@ EDL_INLINE void connection::complete(pending& p, status why, std::string text, b
     calls_[p.call % detail::call_slots] = nullptr;
     free_calls_.push_back(std::uint32_t(p.call % detail::call_slots));
   }
-  // The socket may still be reading the caller's request: whoever finishes the frame wakes the caller then.
+  // The socket may still be reading the caller's request: whoever finishes the frame then wakes the caller.
   if (!p.frame.finished) return;
   if (here)
     p.changed.notify_here();
@@ -212,7 +212,7 @@ EDL_INLINE void connection::complete(pending& p, status why, std::string text, b
     p.changed.notify();
 }
 
-// After this nothing reads or writes the caller's memory.
+// After this, nothing reads or writes the caller's memory.
 EDL_INLINE void connection::give_up(pending& p, status why, std::string text) {
   bool const sent = p.frame.finished && !p.frame.failed, open = !p.completed;
   complete(p, why, std::move(text));
@@ -224,8 +224,8 @@ EDL_INLINE void connection::give_up(pending& p, status why, std::string text) {
   if (sent && open && !closed_) enqueue_owned({.kind = wire::frame_kind::cancel, .call = p.call}, {});
 }
 
-// The end of this connection is not that of who leaves it, which the peer is told, if it hears anything at
-// all.
+// Closes this connection, although this process lives on: a last frame tells the peer so, if it still
+// receives anything.
 EDL_INLINE void connection::go_elsewhere(std::string const& why) {
   wire::Failure failure;
   failure.set_code(std::uint32_t(status::cancelled));
@@ -241,7 +241,8 @@ EDL_INLINE void connection::enqueue(outbound& frame) {
   if (closed_) return finish(frame, true);
   queue_.push(frame);
   if (corked_) return;
-  // Alone it leaves at once. With others about it waits for what else this turn of the thread brings.
+  // A single frame leaves at once. With other calls active, it waits for frames that this turn of the event
+  // loop adds.
   if (calls_.size() - free_calls_.size() + active_.size() > 1)
     blocked_.notify();
   else
@@ -267,7 +268,7 @@ EDL_INLINE void connection::finish(outbound& frame, bool failed) {
   if (frame.changed) frame.changed->notify();
 }
 
-// Sends what the socket takes at once. Frames that are queued together leave in one write.
+// Sends as much as the socket accepts. Frames that are queued together leave in one write.
 EDL_INLINE void connection::flush() {
   for (std::size_t moved = 0; !full_ && !closed_ && (!queue_.empty() || socket_.unsent());) {
     asio::error_code failed;
@@ -306,7 +307,7 @@ EDL_INLINE asio::awaitable<void> connection::write_loop() {
       co_await blocked_.wait();
     else if (write_since_ != clock::time_point::max())
       co_await socket_.writable();
-    else  // it has moved enough for now: others have their turn
+    else  // it has used up its turn
       co_await asio::post(on_, asio::use_awaitable);
     full_ = false;
     flush();
@@ -328,12 +329,12 @@ EDL_INLINE asio::awaitable<void> connection::fill(std::size_t size) {
     if (begin_ == end_) {
       begin_ = end_ = 0;
     } else if (input_.size() - begin_ < size) {
-      // What has come of it moves to the front, so that the rest fits behind.
+      // Move the received part to the front, so that the rest fits behind it.
       std::memmove(input_.data(), input_.data() + begin_, buffered());
       end_ -= begin_;
       begin_ = 0;
     }
-    // Between two frames a peer may be silent for as long as it likes.
+    // Between two frames a peer may be silent for any time.
     if (inside || buffered() > 0) in_frame(true);
     flush();
     if (input_end_) std::rethrow_exception(input_end_);
@@ -358,21 +359,21 @@ EDL_INLINE asio::awaitable<void> connection::fill(std::size_t size) {
   }
 }
 
-// The end of the input is told once: a handler that meets it in its payload keeps it for the read loop, which
-// would wait for it until the connection counts as standing still.
+// The end of the input is reported only once. A handler that meets it in its payload keeps it for the read
+// loop, which would otherwise wait for it until the connection counts as unresponsive.
 EDL_INLINE void connection::keep_end(std::exception_ptr why) {
   try {
     std::rethrow_exception(why);
   } catch (asio::system_error const& e) {
-    if (e.code() == asio::error::operation_aborted) return;  // who read has been cancelled
+    if (e.code() == asio::error::operation_aborted) return;  // the reader was cancelled
   } catch (...) {
   }
   input_end_ = std::move(why);
 }
 
-// Receives the next bytes, counting them off `left`. With `scattering` it stops as soon as the call that the
-// memory belongs to has been given up: between two reads, as no read is ever left pending on a caller's
-// memory.
+// Receives the next bytes, and subtracts their number from `left`. With `scattering` it stops as soon as the
+// call that owns the memory has been abandoned; it checks between two reads, because no read may stay pending
+// on a caller's memory.
 EDL_INLINE asio::awaitable<void> connection::take(std::span<std::byte> into, std::uint64_t& left,
                                                   bool scattering) {
   invariant(into.size() <= left, "no more is taken than the frame has left");
@@ -495,7 +496,7 @@ EDL_INLINE asio::awaitable<void> connection::on_response(wire::frame_header cons
     complete(*done, status::ok, {}, true);
     corked_ = false;
   }
-  // What is left belongs to a caller that gave up meanwhile.
+  // The rest belongs to a caller that has given up meanwhile.
   co_await drop(payload_left_);
 }
 
@@ -504,7 +505,7 @@ EDL_INLINE asio::awaitable<void> connection::on_failure(wire::frame_header const
   wire::Failure failure;
   if (!failure.ParseFromString(message) || failure.code() == std::uint32_t(status::ok))
     throw error("a failure frame that cannot be read");
-  // Call 0 is nobody's: the peer speaks of the connection.
+  // Call 0 belongs to no call: the peer refers to the connection.
   if (h.call == 0) {
     close(status(failure.code()), printable(failure.text()));
   } else if (pending* const p = find(h.call)) {
@@ -514,7 +515,7 @@ EDL_INLINE asio::awaitable<void> connection::on_failure(wire::frame_header const
 
 // ---- Calls served here
 
-// A call that is served is in `active_` until its reply is on its way, which comes before this answer.
+// A served call stays in `active_` until its reply is on its way, and the reply precedes this answer.
 EDL_INLINE asio::awaitable<void> connection::on_question(wire::frame_header const& h) {
   std::string const message = co_await take_message(h);
   payload_left_ = h.payload_size;
@@ -531,7 +532,8 @@ EDL_INLINE asio::awaitable<void> connection::on_question(wire::frame_header cons
 }
 
 EDL_INLINE asio::awaitable<void> connection::on_request(wire::frame_header const& h) {
-  // A question takes no handler's place: where all are taken, it is what tells whether they are alive.
+  // A query takes no handler's slot: when all slots are taken, queries are what shows that the handlers are
+  // alive.
   if (h.method == wire::method::ask) co_return co_await on_question(h);
   flush();
   while (active_.size() >= bounds_.handlers && !closed_) co_await slot_free_.wait();
@@ -631,11 +633,11 @@ EDL_INLINE void connection::cancel(request& r) {
 EDL_INLINE void connection::arm(clock::time_point at) {
   if (at >= armed_ || closed_) return;
   armed_ = at;
-  // The watching loop wakes, and waits for the earlier time.
+  // The watching loop wakes, and then waits for the earlier time.
   timer_.cancel();
 }
 
-// When to look at it again. A request that is half sent is no question of its reply.
+// When to check this call again. While its request is only partly sent, there is no reply to query.
 EDL_INLINE time_point connection::look_at(pending& p, clock::time_point now) {
   if (p.sent.method == wire::method::ask) return clock::time_point::max();
   if (!p.frame.finished) return now + bounds_.ask;
@@ -643,17 +645,18 @@ EDL_INLINE time_point connection::look_at(pending& p, clock::time_point now) {
     p.pause = bounds_.ask;
     p.ask_at = now + p.pause;
   }
-  // Behind what is still being sent a question could not be answered in time. That it moves is watched.
+  // A query behind data that is still being sent could not be answered in time. The progress of that data is
+  // watched instead.
   if (p.ask_at <= now && (!queue_.empty() || socket_.unsent())) p.ask_at = now + bounds_.ask;
   if (p.ask_at <= now) {
     p.pause = std::min(2 * p.pause, detail::longest_pause);
-    p.ask_at = now + bounds_.silence + p.pause;  // where the answer does not come
+    p.ask_at = now + bounds_.silence + p.pause;  // if no answer comes
     asio::co_spawn(on_, ask_about(p.call), [self = shared_from_this()](std::exception_ptr) {});
   }
   return p.ask_at;
 }
 
-// A question that nobody answers is over its deadline, as any call.
+// An unanswered query passes its deadline like any call.
 EDL_INLINE asio::awaitable<void> connection::ask_about(std::uint64_t call) {
   wire::AskRequest request;
   request.set_call(call);
@@ -690,7 +693,7 @@ EDL_INLINE time_point connection::check_deadlines() {
     else
       next = std::min({next, p->deadline, look_at(*p, now)});
   }
-  // Whatever it is that loses the answers, another connection may not have it.
+  // If something on this connection's path loses the answers, another connection may avoid it.
   if (late && unanswered_since_ != clock::time_point::max() && now - unanswered_since_ >= bounds_.silence)
     go_elsewhere(
         fmt::format("calls are not answered, and nothing has come for {} ms", bounds_.silence.count()));
@@ -708,7 +711,7 @@ EDL_INLINE time_point connection::check_deadlines() {
 EDL_INLINE asio::awaitable<void> connection::watch_loop() {
   while (!closed_) {
     armed_ = clock::time_point::max();
-    armed_ = std::min(check_deadlines(), armed_);  // a question that it asks arms its own
+    armed_ = std::min(check_deadlines(), armed_);  // a query arms its own timer
     if (closed_) break;
     asio::error_code ignored;
     timer_.expires_at(armed_);

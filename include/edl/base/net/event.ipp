@@ -38,7 +38,7 @@ EDL_INLINE event::waiter::handler_type event::unlink(waiter& w) {
 }
 
 EDL_INLINE void event::resume(waiter& w, asio::error_code why) {
-  if (!w.handler) return;  // on its way already
+  if (!w.handler) return;  // already resumed
   asio::post(on_, [waiting = unlink(w), why]() mutable { waiting(why); });
 }
 
@@ -50,7 +50,7 @@ EDL_INLINE asio::awaitable<void> event::wait_as(waiter& w, bool cancellable) {
         w.next = first_;
         if (first_) first_->previous = &w;
         first_ = &w;
-        // The slot is emptied when the coroutine goes on, so that `w` outlives what is assigned here.
+        // The coroutine empties the slot when it resumes, so `w` outlives the handler that is assigned here.
         if (auto slot = asio::get_associated_cancellation_slot(*w.handler);
             cancellable && slot.is_connected())
           slot.assign([this, &w](asio::cancellation_type) { resume(w, asio::error::operation_aborted); });

@@ -132,13 +132,13 @@ EDL_INLINE asio::awaitable<void> listener::state::accept_from(std::size_t index)
       continue;
     }
     if (failed == asio::error::connection_aborted) continue;
-    // Strangers must not keep members out: those that have proved nothing make room first.
+    // Unauthenticated peers must not keep members out: they make room first.
     bool const full = failed == asio::error::no_descriptors || failed.value() == ENFILE;
     if (full && !strangers.empty()) {
       drop_oldest();
       continue;
     }
-    // Out of descriptors or memory: what is open goes on, and newcomers wait in the kernel's queue.
+    // Out of descriptors or memory: open connections continue, and new ones wait in the kernel's queue.
     complain(fmt::format("cannot accept on {}: {}", place_of(addresses[index]), failed.message()));
     asio::steady_timer rest(executor, std::chrono::milliseconds(200));
     co_await rest.async_wait(asio::redirect_error(asio::use_awaitable, failed));
@@ -217,7 +217,7 @@ EDL_INLINE void listener::state::reject(std::string const& peer, std::string con
   complain(fmt::format("{}: connection refused: {}", peer, why));
 }
 
-// One line in a second, whatever strangers do.
+// Logs at most one line a second, whatever unauthenticated peers do.
 EDL_INLINE void listener::state::complain(std::string const& what) {
   auto const now = clock::now();
   if (now < quiet_until) {

@@ -34,7 +34,7 @@ struct node::state {
         io.run();
         return;
       } catch (...) {
-        // Nothing throws out of a coroutine of this library; work posted by others might.
+        // Coroutines of this library do not throw; work that callers post might.
         tell_failure();
       }
   }
@@ -69,7 +69,7 @@ EDL_INLINE node::node(node_options options) {
   if (!options.self.name.empty() && !is_identity(to_string(options.self)))
     throw error(fmt::format("'{}' is no identity: letters, digits, '-', '_' and '.'", options.self.name));
   state_ = std::make_unique<state>(std::move(options));
-  // Signals are for the threads of whoever uses this.
+  // Signals are left to the threads of the program that uses this.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -108,7 +108,7 @@ EDL_INLINE bool node::spawn(std::function<asio::awaitable<void>()> work) {
           try {
             co_await work();
           } catch (...) {
-            // Cancellation comes as an exception too; it is no news once the node stops.
+            // Cancellation is an exception, too; once the node stops it is not worth a line.
             bool stopping = false;
             {
               std::lock_guard const lock(s->mutex);
@@ -118,7 +118,7 @@ EDL_INLINE bool node::spawn(std::function<asio::awaitable<void>()> work) {
           }
         },
         asio::bind_cancellation_slot(entry->slot(), [s, entry](std::exception_ptr) {
-          // The coroutine still stands on this signal until it has returned.
+          // The coroutine still uses this signal until it has returned.
           asio::post(s->io, [s, entry] { s->spawned.erase(entry); });
         }));
   });

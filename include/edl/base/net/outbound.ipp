@@ -11,7 +11,7 @@ namespace detail {
 
 inline constexpr std::array<std::byte, wire::frame_alignment> zeros{};
 
-// A frame is its header, its message, its padding and the parts of its payload, in this order.
+// A frame consists of its header, its message, its padding and the parts of its payload, in this order.
 EDL_INLINE bytes outbound_piece(outbound const& f, std::size_t index) {
   switch (index) {
     case 0:

@@ -75,7 +75,7 @@ EDL_INLINE asio::awaitable<void> request::reply(bytes message, std::span<bytes c
     throw error(fmt::format("the reply to method {} has a message of {} bytes, a frame takes at most {}",
                             method(), message.size(), wire::frame_limits{}.message));
   replied_ = true;
-  // What the handler did not read is in nobody's way any more.
+  // The part of the payload that the handler did not read no longer blocks the connection.
   if (on_.payload_owner_ == this && !reading_) {
     on_.payload_owner_ = nullptr;
     on_.payload_taken_.notify();
@@ -86,8 +86,8 @@ EDL_INLINE asio::awaitable<void> request::reply(bytes message, std::span<bytes c
   invariant(frame.size == wire::frame_header_size + message.size() + frame.padding + h.payload_size,
             "a frame is as long as its pieces");
   on_.enqueue(frame);
-  // The frame must leave whole even when the caller gives up meanwhile, so cancellation does not end this
-  // wait; a closed connection does.
+  // The frame must leave whole even if the caller gives up meanwhile, so cancellation does not end this wait;
+  // closing the connection does.
   while (!frame.finished) co_await changed.wait_through();
   if (frame.failed) throw call_error(on_.closed_status(), on_.closed_text());
 }

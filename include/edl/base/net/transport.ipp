@@ -38,7 +38,7 @@ EDL_INLINE asio::awaitable<void> connect(asio::generic::stream_protocol::socket&
     asio::ip::tcp::resolver resolver(s.get_executor());
     auto const found = co_await resolver.async_resolve(to.host, std::to_string(to.port), asio::use_awaitable);
     for (auto const& entry : found) ends.emplace_back(entry.endpoint());
-    // Whoever answers first need not be the peer: another address comes first in one of the next tries.
+    // The first host to answer need not be the peer: the next tries begin with other addresses.
     if (ends.size() > 1)
       std::ranges::rotate(ends, ends.begin() + std::ptrdiff_t(std::size_t(draw_nonce()[0]) % ends.size()));
   }

@@ -29,7 +29,7 @@ namespace detail {
 
 inline constexpr std::chrono::seconds longest_wait{5};
 
-// Where a master's numbers of orders begin: nowhere near another master's.
+// The first order number of a master, chosen at random to be far from other masters' numbers.
 inline std::uint64_t random_order() {
   net::nonce const drawn = net::draw_nonce();
   std::uint64_t n = 0;
@@ -59,7 +59,7 @@ EDL_INLINE launcher::launcher(net::node& on, std::string const& directory, std::
 }
 
 EDL_INLINE launcher::~launcher() {
-  listener_.reset();  // first, so that nobody has another process started
+  listener_.reset();  // first, so that no master can start another process
   processes_.reset();
 }
 
@@ -93,7 +93,7 @@ EDL_INLINE asio::awaitable<void> launcher::handle(net::request& r) {
                                 fmt::format("a launcher sets no variable '{}'", printable(v.name(), 100)));
         env.emplace_back(v.name(), v.value());
       }
-      // The order comes again where its answer was lost.
+      // The master repeats an order whose reply was lost.
       if (m.order() != 0 && std::exchange(last_start_, m.order()) == m.order()) break;
       newest_[who] = {.order = m.order()};
       processes_->start(who, env, m.order());
@@ -104,7 +104,7 @@ EDL_INLINE asio::awaitable<void> launcher::handle(net::request& r) {
       std::chrono::milliseconds const grace(m.grace_ms());
       if (m.has_who())
         processes_->stop(wire::from_message(m.who()), grace);
-      else  // it takes its time
+      else  // the process needs time to end
         co_await asio::co_spawn(stopper_, stop_others(grace), asio::use_awaitable);
       break;
     }
@@ -126,7 +126,7 @@ EDL_INLINE asio::awaitable<void> launcher::stop_others(std::chrono::milliseconds
 EDL_INLINE asio::awaitable<void> launcher::tell(net::request& r) {
   auto const m = wire::unpack<wire::ProcessEventsRequest>(r.message(), r.peer());
   auto const until = std::chrono::steady_clock::now() + detail::longest_wait;
-  // GCC 12 awaits the right side of && whatever the left side is.
+  // GCC 12 awaits the right operand of && whatever the left one is.
   while (m.wait() && endings_.size() <= m.after()) {
     bool const in_time = co_await ended_.wait_until(until);
     if (!in_time) break;
@@ -144,7 +144,7 @@ EDL_INLINE asio::awaitable<void> launcher::tell(net::request& r) {
     out.set_order(e.order);
     out.set_superseded(newest_[e.who].order != e.order);
   }
-  // Who has just ended is not cleared away yet.
+  // A process that has just ended may not be removed yet.
   for (process_id const& who : processes_->all())
     if (!newest_[who].ended) wire::to_message(who, *reply.add_running());
   std::string const answer = wire::pack(reply);
@@ -190,7 +190,7 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
                          .memory = e.memory(),
                          .words = e.words(),
                          .order = e.order()};
-        // An older journal may not know that an end was dealt with, and its successor may be on its way.
+        // An older journal may not contain that an end was handled, and the replacement may be on its way.
         auto const mine = newest_.find(who);
         if (mine == newest_.end() ? e.superseded() : mine->second != e.order())
           succeeded(how);
@@ -206,7 +206,7 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
   }
 }
 
-// Nobody need do anything about it, and who looks for a crash finds it.
+// This needs no action, and a person who looks for a crash finds it.
 EDL_INLINE void launched::succeeded(ending const& how) {
   if (!how.failed()) return;
   node_.options().log.warning(
@@ -216,7 +216,7 @@ EDL_INLINE void launched::succeeded(ending const& how) {
 EDL_INLINE void launched::order(std::uint16_t method, std::string message) {
   node_.post([this, method, message = std::move(message)] {
     orders_.push_back({.method = method, .message = message, .idempotent = true});
-    if (orders_.size() > 1) return;  // `deliver` comes to it
+    if (orders_.size() > 1) return;  // `deliver` will handle it
     net::carry(
         node_, [this] { return deliver(); },
         [this](std::string const& why) { to_.failed("the launcher refuses an order: " + why); });
@@ -260,14 +260,14 @@ EDL_INLINE void launched::start(process_id who, std::optional<std::uint32_t>) {
 EDL_INLINE void launched::stop_all(std::chrono::milliseconds grace) {
   wire::StopProcess m;
   m.set_grace_ms(std::uint32_t(grace.count()));
-  node_.post([this] {  // what has not been asked for yet is not wanted any more
+  node_.post([this] {  // requests that have not been made yet are void
     if (orders_.size() > 1) orders_.erase(orders_.begin() + 1, orders_.end());
   });
   net::outgoing what{.method = wire::method::stop_process, .message = wire::pack(m)};
   try {
     net::wait(*launcher_, std::move(what));
   } catch (net::call_error const&) {
-    // It does so by itself when the master has ended.
+    // The launcher does so by itself when the master has ended.
   }
 }
 

@@ -82,7 +82,7 @@ EDL_INLINE void line_reader::tell(source& from) {
   from.line.clear();
 }
 
-/// False: nobody can write any more.
+/// False: no process can write any more.
 EDL_INLINE bool line_reader::take(int fd, source& from) {
   std::string& line = from.line;
   std::array<char, detail::longest_read> bytes;
@@ -100,7 +100,7 @@ EDL_INLINE bool line_reader::take(int fd, source& from) {
 }
 
 EDL_INLINE void line_reader::read_all() {
-  // Others may write all the time: what was there before a call is read in so many rounds.
+  // Writers may never pause: the data that was there before a call is read in this many rounds.
   static constexpr std::size_t enough = detail::pipe_capacity / detail::longest_read + 1;
   std::uint64_t requested = 0;
   std::size_t rounds = 0;
@@ -110,10 +110,10 @@ EDL_INLINE void line_reader::read_all() {
       std::lock_guard const lock(mutex_);
       if (closing_) return;
       for (auto const& [fd, from] : pipes_) all.push_back({fd, POLLIN, 0});
-      // One who asks meanwhile waits for rounds of their own.
+      // A caller that arrives meanwhile waits for rounds of its own.
       if (requested == answered_) requested = requested_, rounds = 0;
     }
-    // Whoever waits is answered when a look round finds nothing more to read.
+    // A waiting caller is answered when a round finds nothing more to read.
     bool const awaited = requested > answered_;
     if (::poll(all.data(), all.size(), awaited ? 0 : -1) < 0) continue;
     eventfd_t count;
@@ -122,13 +122,13 @@ EDL_INLINE void line_reader::read_all() {
     for (std::size_t i = 1; i < all.size(); ++i) {
       if (!all[i].revents) continue;
       any = true;
-      // Only this thread touches the lines, and nothing is removed but here.
+      // Only this thread touches the lines, and only this code removes any.
       std::unique_lock lock(mutex_);
       source& from = pipes_.at(all[i].fd);
       lock.unlock();
       if (take(all[i].fd, from)) continue;
       lock.lock();
-      // In this order: once it is closed, a new pipe may get its number.
+      // Erase first: once the pipe is closed, a new one may get the same descriptor.
       pipes_.erase(all[i].fd);
       ::close(all[i].fd);
     }

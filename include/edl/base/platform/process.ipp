@@ -24,11 +24,12 @@
 namespace edl::platform {
 namespace detail {
 
-// Called between fork and exec: only what is safe after a fork of a process with threads.
+// Runs between fork and exec, so it may only call functions that are safe after fork in a process with
+// threads.
 [[noreturn]] inline void become(char const* program, char* const* arguments, char* const* environment,
                                 pid_t parent, int said, bool also_output) {
   if (!die_with_parent(parent)) ::_exit(127);
-  // What comes before this is held back, where the parent holds it back, and ignored signals are dropped.
+  // Signals that arrive before this stay pending if the parent blocks them; ignored ones are dropped.
   for (int s : {SIGTERM, SIGPIPE, SIGCHLD}) ::signal(s, SIG_DFL);
   for (int s : {SIGINT, SIGHUP}) ::signal(s, SIG_IGN);
   sigset_t none;
@@ -41,7 +42,7 @@ namespace detail {
   ::_exit(127);
 }
 
-// A terminal may be held, and the end of a process is not to wait for it.
+// A terminal may be paused, and the end of a process must not wait for it.
 inline constexpr std::chrono::seconds last_words_within{2};
 
 inline std::vector<char*> pointers(std::vector<std::string> const& strings) {
@@ -71,8 +72,8 @@ EDL_INLINE processes::processes(std::string program, std::vector<std::string> co
       seen_(explained_),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (wake_ < 0) throw error(fmt::format("cannot watch processes: eventfd: {}", std::strerror(errno)));
-  // The kernel ties a child to the thread that forked it, so one thread that lives as long as this object
-  // forks.
+  // The kernel ties a child to the thread that forked it (PR_SET_PDEATHSIG), so one thread that lives as long
+  // as this object does all forks.
   supervisor_ = std::thread([this] { supervise(); });
 }
 
@@ -104,7 +105,7 @@ EDL_INLINE void processes::start(process_id who, environment const& env, std::ui
   {
     std::lock_guard const lock(mutex_);
     if (closing_) return;
-    // One that still waits was never started, and so has no end to tell of.
+    // A process that still waits was never started, so it has no end to report.
     std::erase_if(orders_, [&](start_order const& o) { return o.who == who; });
     orders_.push_back(std::move(order));
   }
@@ -117,7 +118,7 @@ EDL_INLINE void processes::stop(process_id who, std::chrono::milliseconds grace)
     auto const waits = std::ranges::find(orders_, who, &start_order::who);
     auto const it = children_.find(who);
     if (waits != orders_.end()) {
-      // If a process of that name still runs, the observer hears of its end instead.
+      // If a process of that name still runs, the observer learns of its end instead.
       if (it == children_.end()) dropped_.push_back(std::move(*waits));
       orders_.erase(waits);
     }
@@ -228,10 +229,11 @@ EDL_INLINE void processes::reap(process_id who, child const& c) {
     e.signal = WTERMSIG(status), e.memory = e.signal == SIGKILL && !c.stop_requested && killed_for_memory(c);
   else
     e.code = WEXITSTATUS(status);
-  // Who was killed from outside has said nothing of it.
+  // A process that was killed from outside did not print a reason.
   if (std::string const said = words_of(c); !said.empty() && (e.code != 0 || e.signal == SIGABRT))
     e.words = fmt::format("{}: {}", describe(e), said);
-  // Before it leaves `children_`: whoever waits for its end finds that it has been told.
+  // Before the child leaves `children_`, so that a caller that waits for its end finds the end already
+  // reported.
   on_end_(e);
   ::close(c.handle);
   std::lock_guard const lock(mutex_);
@@ -245,8 +247,8 @@ EDL_INLINE std::string processes::words_of(child const& c) {
   return last_words(said_->last(c.number));
 }
 
-// Each kill explains one end, and none of a process that was started after it, or that ended a while after
-// it.
+// Each kill explains one end. It cannot explain the end of a process that started after the kill, or that
+// ended a while after it.
 EDL_INLINE bool processes::killed_for_memory(child const& c) {
   explained_ = std::max(explained_, c.kills_before);
   if (kills_() <= explained_) return false;  // the count may be of fewer kills than ends: each is used once
@@ -293,7 +295,7 @@ EDL_INLINE void processes::supervise() {
     }
     int const ready = ::poll(handles.data(), handles.size(), timeout);
     if (ready < 0 && errno != EINTR) continue;
-    // Nobody has ended since the last look: what was killed before it was of others.
+    // No process has ended since the last look, so earlier kills belong to other processes.
     if (ready == 0 && clock::now() >= next_look_) {
       explained_ = std::max(explained_, seen_);
       seen_ = kills_();

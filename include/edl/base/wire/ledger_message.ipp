@@ -17,7 +17,7 @@
 namespace edl::wire {
 namespace detail {
 
-/// Builds a ledger of entries that may say anything.
+/// Builds a ledger from entries that may hold any values.
 class ledger_builder {
  public:
   explicit ledger_builder(std::string_view where) : where_(where) {}
@@ -145,7 +145,7 @@ EDL_INLINE ledger ledger_from_json(std::string_view text, std::string_view where
     if (!entry.is_array() || entry.size() != 3) built.fail("an open task is no [epoch, index, applied]");
     built.open({number(entry[0]), number(entry[1])}, number(entry[2]));
   }
-  // Absent from what older versions have written.
+  // Earlier versions did not write this.
   auto const triples = [&](char const* name) {
     json const list = whole.value(name, json::array());
     if (!list.is_array()) built.fail(fmt::format("'{}' is no list", name));

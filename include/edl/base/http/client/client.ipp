@@ -16,14 +16,14 @@ namespace edl::http {
 namespace detail {
 
 inline constexpr std::size_t most_idle = 32;
-// Less than any server or balancer in between keeps an idle connection.
+// Shorter than the idle timeout of any server or balancer in between.
 inline constexpr std::chrono::seconds longest_rest{30};
 inline constexpr std::chrono::milliseconds last_words{200};
 
 }  // namespace detail
 
 EDL_INLINE void client::use(std::shared_ptr<ssl_ctx_st> certificates) {
-  std::vector<resting> old;  // closed when nobody waits for the mutex
+  std::vector<resting> old;  // closed after the mutex is released
   std::lock_guard const lock(mutex_);
   old.swap(pool_);
   certificates_ = std::move(certificates);
@@ -34,7 +34,7 @@ EDL_INLINE bool client::has_certificates() const {
   return certificates_ != nullptr;
 }
 
-// A connection that has served before, or nothing.
+// An idle connection from the pool, or nothing.
 EDL_INLINE std::unique_ptr<client_connection> client::reuse() {
   auto const now = clock::now();
   for (;;) {
@@ -53,7 +53,7 @@ EDL_INLINE void client::keep(std::unique_ptr<client_connection> line,
                              std::shared_ptr<ssl_ctx_st> const& made_with) {
   std::lock_guard const lock(mutex_);
   invariant(line != nullptr, "a connection that is kept is there");
-  // One that was made with earlier certificates is closed: it may be of an identity that is no more.
+  // A connection made with earlier certificates is closed: its peer's identity may no longer be valid.
   if (made_with == certificates_ && pool_.size() < detail::most_idle)
     pool_.push_back({std::move(line), clock::now()});
   invariant(pool_.size() <= detail::most_idle, "no more connections are kept than are allowed");
@@ -66,11 +66,11 @@ EDL_INLINE std::string client::text(question const& q) const {
   return out + "\r\n" + q.body;
 }
 
-// Sends and reads on one connection. `answered`: an answer has begun.
+// Sends a request and reads the reply on one connection. `answered`: the reply has begun.
 EDL_INLINE response_parser client::exchange(client_connection& line, question const& q, limit const& within,
                                             sink const& take, std::optional<std::chrono::milliseconds> idle,
                                             bool& answered) {
-  // A server that refuses what it is being told, and goes, may have said why.
+  // A server that rejects a request while it is being sent, and closes, may have sent the reason.
   std::exception_ptr broken;
   try {
     line.send(text(q), within);
@@ -116,7 +116,7 @@ EDL_INLINE response_parser client::ask(question const& q, limit const& within, s
     try {
       return on(std::move(line), answered);
     } catch (unreachable const&) {
-      // Most likely the server closed it just then. An answer that has begun is another matter.
+      // Most likely the server had just closed the idle connection. A reply that has begun is not repeated.
       if (answered || !q.harmless || clock::now() >= within.until) throw;
     }
     sent = false;

@@ -32,7 +32,7 @@ namespace detail {
 
 inline constexpr std::chrono::milliseconds ask_every{100};
 
-// What is left of the time, at most what may pass before `stopped` is asked again.
+// The time left, limited so that `stopped` is polled often enough.
 inline std::chrono::milliseconds slice(limit const& within) {
   if (within.stopped && (*within.stopped)()) throw stopped_error("stopped");
   auto const left = std::chrono::ceil<std::chrono::milliseconds>(within.until - clock::now());
@@ -50,7 +50,7 @@ struct addresses {
   }
 };
 
-// A resolver cannot be interrupted, so a name is looked up beside: a stopped call leaves it behind.
+// A resolver cannot be interrupted, so a separate thread looks the name up; a stopped call abandons it.
 inline std::shared_ptr<addresses> resolve(std::string const& host, std::string const& port,
                                           limit const& within) {
   auto const found = std::make_shared<addresses>();
@@ -144,7 +144,7 @@ EDL_INLINE client_connection::~client_connection() { close(); }
 
 EDL_INLINE void client_connection::close() {
   if (tls_) {
-    SSL_shutdown(tls_);  // says goodbye, and does not wait for an answer
+    SSL_shutdown(tls_);  // sends close_notify, and does not wait for the peer's
     SSL_free(tls_);
     ERR_clear_error();
   }
@@ -155,7 +155,7 @@ EDL_INLINE void client_connection::close() {
 
 namespace detail {
 
-/// What an error says besides, where the user's environment names a proxy.
+/// A hint to append to an error if the user's environment names a proxy.
 inline char const* about_proxy() {
   for (char const* const name : {"HTTPS_PROXY", "https_proxy"})
     if (char const* const proxy = std::getenv(name); proxy && *proxy)
@@ -194,7 +194,7 @@ EDL_INLINE void client_connection::open(endpoint const& to, limit const& within)
   std::string why;
   for (auto const* a = found->list; a; a = a->ai_next, --left) {
     invariant(left > 0 && fd_ < 0, "each address has its share of the time, one after the other");
-    limit share = within;  // so that an address that is silent leaves time for the next one
+    limit share = within;  // so that an unresponsive address leaves time for the next one
     auto const now = clock::now();
     share.until = now + (within.until - now) / left;
     fd_ = ::socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -224,7 +224,7 @@ EDL_INLINE void client_connection::open(endpoint const& to, limit const& within)
     ::setsockopt(fd_, level, name, &value, sizeof value);
   };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
-  // A machine that is gone says nothing, and a watch sends nothing: the kernel asks for it.
+  // A peer that has vanished sends nothing, and neither does a watch: keepalive makes the kernel probe it.
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
   set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
   set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
@@ -247,7 +247,7 @@ EDL_INLINE void client_connection::handshake(peer const& to, limit const& within
   net::end_verification(*tls_);
 }
 
-// Returns when the operation whose result was `result` is worth another try.
+// Returns when the operation whose result was `result` should be retried.
 EDL_INLINE void client_connection::wait_tls(int result, limit const& within) {
   int const code = errno;
   switch (SSL_get_error(tls_, result)) {
@@ -297,7 +297,7 @@ EDL_INLINE void client_connection::send(std::string_view bytes, limit const& wit
 
 EDL_INLINE std::size_t client_connection::receive(std::span<char> into, limit const& within) {
   invariant(fd_ >= 0 && !into.empty(), "bytes are received over a connection that is open, into some room");
-  // A server that always has another byte is never waited for, and yet may take too long.
+  // A server that sends a byte at a time never makes us wait, and yet the whole may take too long.
   if (detail::slice(within).count() == 0) late(within);
   for (;;) {
     if (tls_) {
@@ -321,7 +321,8 @@ EDL_INLINE std::size_t client_connection::receive(std::span<char> into, limit co
 EDL_INLINE bool client_connection::idle() const {
   char byte;
   if (!tls_) return ::recv(fd_, &byte, 1, MSG_PEEK) < 0 && errno == EAGAIN;
-  // A server may send session tickets at any time: OpenSSL takes them, and only data or an end would show.
+  // A server may send session tickets at any time. OpenSSL consumes them; only data or an end of stream would
+  // show up here.
   ERR_clear_error();
   int const n = SSL_peek(tls_, &byte, 1);
   return n <= 0 && SSL_get_error(tls_, n) == SSL_ERROR_WANT_READ;

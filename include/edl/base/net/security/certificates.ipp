@@ -45,7 +45,7 @@ inline std::string names_of(X509 const* certificate) {
       static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
   for (int i = 0; i < std::min(sk_GENERAL_NAME_num(names.get()), 20); ++i) {
     auto const* const name = sk_GENERAL_NAME_value(names.get(), i);
-    if (name->type != GEN_DNS && name->type != GEN_IPADD) continue;  // the others hold no string
+    if (name->type != GEN_DNS && name->type != GEN_IPADD) continue;  // other kinds hold no string
     auto const* const bytes = ASN1_STRING_get0_data(name->d.ia5);
     int const size = ASN1_STRING_length(name->d.ia5);
     char number[INET6_ADDRSTRLEN] = "";
@@ -88,7 +88,7 @@ inline std::string why_untrusted(int code, X509* certificate, verification const
   }
 }
 
-// Before it gives up, OpenSSL tells of each problem; the first is kept.
+// OpenSSL reports each problem before it gives up; the first one is kept.
 inline int on_certificate(int ok, X509_STORE_CTX* context) {
   if (ok) return 1;
   auto const* const tls =
@@ -100,7 +100,8 @@ inline int on_certificate(int ok, X509_STORE_CTX* context) {
   return 0;
 }
 
-// OpenSSL's own sockets write without MSG_NOSIGNAL: a server that is gone would kill the process by SIGPIPE.
+// OpenSSL's own sockets write without MSG_NOSIGNAL: writing to a closed connection would kill the process by
+// SIGPIPE.
 inline int socket_of(BIO* bio) { return int(reinterpret_cast<std::intptr_t>(BIO_get_data(bio))); }
 
 inline int bio_write(BIO* bio, char const* data, int size) {
@@ -164,7 +165,7 @@ void each_certificate(pem const& from, F&& each) {
   }
 }
 
-// Without it OpenSSL asks the terminal.
+// Without this callback OpenSSL prompts on the terminal.
 inline int no_passphrase(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;

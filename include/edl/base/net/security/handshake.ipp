@@ -37,8 +37,8 @@ EDL_INLINE asio::awaitable<void> send_refusal(secure_socket& s, std::string text
   co_await send_handshake(s, wire::frame_kind::failure, failure.SerializeAsString());
 }
 
-// The message of the next frame, which must be of `kind`. A failure in its place comes from nobody in
-// particular: it is a reason to try again, and nothing more.
+// Reads the message of the next frame, which must be of `kind`. A failure message in its place is not
+// authenticated, so it is only a reason to retry.
 EDL_INLINE asio::awaitable<std::string> take_handshake(secure_socket& s, wire::frame_kind kind) {
   std::array<std::byte, wire::frame_header_size> head;
   co_await s.read(head);
@@ -54,7 +54,7 @@ EDL_INLINE asio::awaitable<std::string> take_handshake(secure_socket& s, wire::f
   co_return message;
 }
 
-// Goes over to TLS where the client asks for it; refuses a client that does not, where it is to.
+// Switches to TLS if the client asks for it, and refuses a client that does not when TLS is required.
 EDL_INLINE asio::awaitable<void> take_security(secure_socket& s, node_options const& self,
                                                tls_context const& tls, greeting& said) {
   std::byte const first = co_await s.peek();
@@ -69,7 +69,7 @@ EDL_INLINE asio::awaitable<void> take_security(secure_socket& s, node_options co
   try {
     wire::decode(head, handshake_limits);
   } catch (error const& e) {
-    why = e.what();  // another version, most likely
+    why = e.what();  // most likely another version
   }
   co_await send_refusal(s, why);
   throw error(why);
@@ -134,7 +134,7 @@ EDL_INLINE asio::awaitable<void> greet_client(secure_socket& s, node_options con
       (!hello.self().empty() && !is_identity(hello.self())))
     throw error("a hello that cannot be read");
   std::string const me = to_string(self.self);
-  // A run of a process publishes its addresses itself. A name that outlives its runs may be dialled by
+  // A run of a process publishes its own addresses. An identity that outlives its runs may be dialled at
   // others.
   bool const known =
       hello.place().empty() || self.self.incarnation == 0 ||

@@ -26,21 +26,22 @@ namespace edl::net {
 
 namespace detail {
 
-// The identity of the pre-shared key. Which job it belongs to is in the key, and in the proofs that follow.
+// The identity of the pre-shared key. The key itself, and the proofs that follow, identify the job.
 inline constexpr std::string_view psk_identity = "edl 2";
 inline constexpr unsigned char psk_context[] = {'e', 'd',
                                                 'l'};        // OpenSSL asks for one where peers are verified
 inline constexpr std::size_t record_size = 16u << 10;        // bytes of plain text, RFC 8446 §5.1
 inline constexpr std::size_t read_ahead = 4 * record_size;   // taken from the socket at once
 inline constexpr std::size_t small_piece = record_size / 2;  // below: copied together into one record
-// A few records a send cost the system little, and the peer deciphers them while the next are made.
+// A few records per send cost few system calls, and the peer decrypts them while the next are encrypted.
 inline constexpr std::size_t sent_at_once = 64u << 10;
-// In one call, so that others get a turn: a sum reads what has come between two of them.
+// Bytes written in one call, so that other connections get a turn: an all-reduce reads what has arrived
+// between two calls.
 inline constexpr std::size_t write_turn = 64u << 10;
 inline constexpr std::size_t read_turn = 1u << 20;
-// Both sides' handshakes have less than 1 KiB; a stranger gets no more memory than this.
+// Both sides' handshakes take less than 1 KiB; an unauthenticated peer gets no more memory than this.
 inline constexpr std::size_t handshake_size = 16u << 10;
-// A key may encrypt 2^24.5 full records (RFC 8446 §5.5): 2^22 leave room for small ones that OpenSSL adds.
+// A key may encrypt 2^24.5 full records (RFC 8446 §5.5): 2^22 leave room for small records that OpenSSL adds.
 inline constexpr std::uint64_t records_per_key = 1u << 22;
 
 struct tls_key {
@@ -53,7 +54,8 @@ inline int tls_key_index() {
   return index;
 }
 
-// TLS_AES_128_GCM_SHA256 stands for the hash of the key; what is negotiated may be another with that hash.
+// TLS_AES_128_GCM_SHA256 only determines the hash for the key; the negotiated cipher may be another with that
+// hash.
 inline SSL_SESSION* psk_session(SSL* ssl) {
   auto const* const key =
       static_cast<tls_key const*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), tls_key_index()));
@@ -74,7 +76,7 @@ inline int offer_psk(SSL* ssl, EVP_MD const* hash, unsigned char const** id, std
   *session = nullptr;
   *id = reinterpret_cast<unsigned char const*>(psk_identity.data());
   *size = psk_identity.size();
-  if (hash && EVP_MD_get_type(hash) != NID_sha256) return 1;  // none for this hash
+  if (hash && EVP_MD_get_type(hash) != NID_sha256) return 1;  // no key for this hash
   *session = psk_session(ssl);
   return *session != nullptr;
 }
@@ -88,18 +90,18 @@ inline int find_psk(SSL* ssl, unsigned char const* id, std::size_t size, SSL_SES
 
 inline constexpr std::size_t unlimited = SIZE_MAX;
 
-// What OpenSSL's engine sees of a socket. Records that follow one another go to it together. They wait here
-// for as long as it takes none, so that a record is never half accepted.
+// The socket as OpenSSL's engine sees it. Consecutive records are sent together. They wait here while the
+// socket accepts none, so that a record is never half accepted.
 struct tls_wire {
   int socket = -1;
   bool more = false;     // another record follows at once
-  bool blocked = false;  // the socket has taken less than it was given
+  bool blocked = false;  // the socket accepted only a part
   std::vector<unsigned char> waiting;
   std::size_t sent = 0;
   std::size_t allowed = handshake_size;  // bytes that the peer may still send
   int failed = 0;                        // errno
 
-  // Bytes that the socket has taken of some.
+  // Sends the bytes, and returns how many the socket accepted.
   std::size_t send(unsigned char const* data, std::size_t size) {
     std::size_t done = 0;
     blocked = false;
@@ -178,7 +180,7 @@ EDL_INLINE tls_context::tls_context(token const& secret, std::string_view job)
     throw error("OpenSSL cannot be set up for TLS 1.3: " + openssl_errors());
   SSL_CTX_set_psk_use_session_callback(c, detail::offer_psk);
   SSL_CTX_set_psk_find_session_callback(c, detail::find_psk);
-  // Whoever does not know the key has no certificate that anybody trusts either.
+  // A peer that does not know the key has no trusted certificate either.
   SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_options(c, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
@@ -190,12 +192,12 @@ struct tls_session::state {
   std::shared_ptr<tls_context::state> context;  // the callbacks find its key there
   detail::tls_wire wire;
   openssl_ptr<SSL, SSL_free> ssl;
-  std::vector<std::byte> together;  // small pieces
+  std::vector<std::byte> together;  // small pieces, to be sent as one record
   std::uint64_t records = 0;        // since the last change of the key
   std::chrono::milliseconds timeout;
-  std::optional<time_point> partial;  // since when a record is there in part
+  std::optional<time_point> partial;  // when the first part of a pending record arrived
   bool done = false;
-  bool drained = false;  // the last read has met the end of what has come
+  bool drained = false;  // the last read emptied the socket
 
   void encrypt(std::byte const* data, std::size_t size);
 };
@@ -229,7 +231,7 @@ EDL_INLINE tls_session::step tls_session::handshake() {
     if (result != 1) {
       int const why = SSL_get_error(s.ssl.get(), result);
       if (why == SSL_ERROR_WANT_READ) return s.wire.empty() ? step::wants_read : step::wants_write;
-      s.wire.drain();  // the alert, as far as the socket takes it
+      s.wire.drain();  // the alert, as far as the socket accepts it
       if (s.wire.allowed == 0)
         throw error(fmt::format("TLS: a handshake of more than {} bytes", detail::handshake_size));
       std::string const told = openssl_errors("");
@@ -239,7 +241,7 @@ EDL_INLINE tls_session::step tls_session::handshake() {
             "or be no member of this job");
       throw error(fmt::format("TLS: {}; does it belong to this job, with the same EDL_JOB_TOKEN?", told));
     }
-    // The key, not a certificate, is what both have proved.
+    // Both peers must have proved the key, not a certificate.
     if (SSL_session_reused(s.ssl.get()) != 1) throw error("TLS: the peer did not use the job's key");
     s.done = true;
     s.wire.allowed = detail::unlimited;
@@ -290,7 +292,7 @@ EDL_INLINE std::size_t tls_session::read(std::span<std::byte> into, asio::error_
   return done;
 }
 
-// OpenSSL's pending bytes may be a part of a record, which no read returns.
+// OpenSSL's pending bytes may be an incomplete record, which no read returns.
 EDL_INLINE bool tls_session::buffered() const {
   return !state_->drained && SSL_has_pending(state_->ssl.get()) == 1;
 }

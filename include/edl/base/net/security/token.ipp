@@ -21,7 +21,7 @@ namespace edl::net {
 
 EDL_INLINE nonce draw_nonce() {
   nonce n;
-  // Up to 256 bytes come whole, unless a signal arrives before the kernel's generator is seeded.
+  // The kernel returns up to 256 bytes whole, unless a signal arrives before its generator is seeded.
   while (::getrandom(n.data(), n.size(), 0) != ssize_t(n.size()))
     if (errno != EINTR)
       throw error("no random bytes from the system: " + std::generic_category().message(errno));
