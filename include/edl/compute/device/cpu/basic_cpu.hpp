@@ -24,15 +24,15 @@ namespace edl {
 
 namespace detail {
 
-/// What a library's kernels keep between steps, whoever they are.
+/// State that a library's kernels keep between steps; each library derives its own.
 struct kernel_store {
   virtual ~kernel_store() = default;
 };
 
 }  // namespace detail
 
-/// Some cores of the processor at hand, with workspace of their own, so that no operation allocates once it
-/// has been done. Equal builds, machines, kernels and numbers of threads give equal bits; work is cut by the
+/// Some cores of this processor, with workspace, so that an operation allocates nothing after its first call.
+/// Equal builds, machines, kernels and numbers of threads give equal bits, because work is divided by the
 /// number of threads alone. Movable. Thread safety: distinct objects: safe. Shared objects: unsafe.
 template <class T>
 class basic_cpu final : public basic_backend<T> {
@@ -54,8 +54,8 @@ class basic_cpu final : public basic_backend<T> {
     for (auto& t : threads_) t.workspace = buffer(packed_left + packed_right);
   }
 
-  /// Elements of the two operands that a product packs at a time: one for the second level of cache, one
-  /// beyond.
+  /// Elements of the two operands that a product packs at a time: one block for the second-level cache, one
+  /// for the next level.
   static constexpr std::size_t packed_left = 64 * 1024, packed_right = 160 * 1024;
 
   std::span<T> left(int thread = 0) {
@@ -67,7 +67,7 @@ class basic_cpu final : public basic_backend<T> {
 
   static constexpr std::size_t rooms = 8;
 
-  /// Memory that grows to the largest that was ever asked for; one of `rooms` per thread.
+  /// Memory that grows to the largest size requested so far; `rooms` of them per thread.
   std::span<T> room(int thread, std::size_t which, std::size_t size) {
     buffer& b = threads_[std::size_t(thread)].memory[which];
     if (b.size() < size) {
@@ -77,14 +77,14 @@ class basic_cpu final : public basic_backend<T> {
     return b.span().first(size);
   }
 
-  /// See detail::kernel_choices. Called by operations that hold no room.
+  /// See detail::kernel_choices. Operations call this while they hold no room.
   template <class Run, class Right>
   int pick(detail::kernel_key key, std::span<std::string_view const> ways, int rule, Run&& run,
            Right&& right) {
     key.bfloat16 = rounds();
     std::size_t const before = choices_.measurements();
     int const way = choices_.pick(key, ways, rule, run, right);
-    if (choices_.measurements() != before)  // what was tried and not chosen needs no memory any more
+    if (choices_.measurements() != before)  // frees the memory of kernels that were tried and not chosen
       for (auto& t : threads_) t.memory = {};
     return way;
   }
@@ -92,18 +92,18 @@ class basic_cpu final : public basic_backend<T> {
   int threads() const { return team_.size(); }
   edl::kernels kernels() const { return choices_.policy(); }
   bool libraries() const { return kernels() != edl::kernels::own; }
-  /// Factors of products are rounded to bfloat16.
+  /// Whether factors of products are rounded to bfloat16.
   bool rounds() const { return precision_ == precision::bfloat16 && !exact_; }
-  /// They are quantised to whole numbers of 8 bits, on the way forward.
+  /// Whether factors of forward products are quantised to 8-bit integers.
   bool quantises() const { return precision_ == precision::int8 && !exact_; }
   edl::precision precision() const { return precision_; }
 
-  /// Parts that `n` units of work are cut into, so that each has at least `least`.
+  /// The number of parts into which `n` units of work are divided, so that each has at least `least`.
   int parts(std::size_t n, std::size_t least) const {
     return int(std::clamp<std::size_t>(n / std::max<std::size_t>(least, 1), 1, std::size_t(threads())));
   }
 
-  /// work(begin, end, thread) for even parts of [0, n), side by side.
+  /// Calls work(begin, end, thread) for equal parts of [0, n), in parallel.
   template <class Work>
   void share(std::size_t n, int parts, Work&& work) {
     auto const p = std::size_t(parts);
@@ -113,14 +113,14 @@ class basic_cpu final : public basic_backend<T> {
   thread_team& team() { return team_; }
   std::unique_ptr<detail::kernel_store>& store() { return store_; }
 
-  /// Kernels of layers are now what they will be until this is told again. So what is quantised of them is
-  /// kept, with as many bytes as they have elements. Where it is never told, nothing is.
+  /// Announces that layers' kernels stay unchanged until the next call. So the device may cache their
+  /// quantised forms, in as many bytes as they have elements. Without any call it caches nothing.
   void kernels_written() { ++written_; }
-  /// How often it was told.
+  /// The number of calls of `kernels_written`.
   std::uint64_t written() const { return written_; }
-  /// Whether layouts of kernels are kept, too.
+  /// Whether the device also caches kernels in the layouts of libraries.
   bool keeps() const { return keeps_ && written_ > 0; }
-  /// Takes memory for so many scalars of what is kept. False: there is no more.
+  /// Reserves memory for this many cached scalars. False: the limit is reached.
   bool keeps_more(std::size_t scalars) {
     constexpr std::size_t most = (64 << 20) / sizeof(T);
     if (scalars > most - kept_) return false;
@@ -130,7 +130,7 @@ class basic_cpu final : public basic_backend<T> {
   std::unique_ptr<detail::kernel_store>& quantised() { return quantised_; }
   std::unique_ptr<detail::kernel_store>& transformed() { return transformed_; }
 
-  // ---- Host memory is the processor's: what other backends do besides is next to nothing here. ----
+  // ---- The processor uses host memory, so most of what other backends do here is trivial. ----
 
   T* allocate(std::size_t n) override {
     if (n > std::size_t(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
@@ -149,7 +149,7 @@ class basic_cpu final : public basic_backend<T> {
   void synchronize() override {}
   bool exact_products(bool on) override { return std::exchange(exact_, on); }
 
-  // ---- Operations: each in the file of its kind, as activation.ipp ----
+  // ---- Operations: each is defined in the file of its kind, as activation.ipp ----
 
   void conv2d_forward(conv_geometry const& g, int batch, activation f, in x, in kernel, in bias,
                       out y) override;
@@ -239,7 +239,7 @@ class basic_cpu final : public basic_backend<T> {
   std::unique_ptr<detail::kernel_store> store_, quantised_;
   std::uint64_t written_ = 0;
   std::unique_ptr<detail::kernel_store> transformed_;
-  std::size_t kept_ = 0;  // scalars of what is kept
+  std::size_t kept_ = 0;  // cached scalars
 };
 
 /// The processor at hand, in single precision.

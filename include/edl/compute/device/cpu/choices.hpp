@@ -15,14 +15,14 @@
 
 namespace edl {
 
-/// The processor in its own words, or nothing where the system does not tell.
+/// The name that the processor reports, or nothing if the system does not provide it.
 std::string processor_name();
 
 }  // namespace edl
 
 namespace edl::detail {
 
-/// An operation and the extents that decide how fast its kernels are.
+/// An operation and the extents that determine the speed of its kernels.
 struct kernel_key {
   std::string_view operation;  ///< a literal, without spaces
   std::array<std::int32_t, 14> extents{};
@@ -32,24 +32,25 @@ struct kernel_key {
   friend auto operator<=>(kernel_key const&, kernel_key const&) = default;
 };
 
-/// Remembers for every shape which of several ways to compute it is the fastest here; measures what it does
-/// not know. What it learns goes into a file, if it has one, for the next process on such a machine. Movable.
-/// Thread safety: distinct objects: safe, with one file as well. Shared objects: unsafe.
+/// Remembers for every shape which of several kernels is the fastest on this machine, and measures shapes
+/// that it does not know. It stores the results in a file, if it has one, for later processes on the same
+/// kind of machine. Movable. Thread safety: distinct objects: safe, even with one file. Shared objects:
+/// unsafe.
 class kernel_choices {
  public:
-  /// `cache` is a file that need not exist; empty: none. One that is damaged, or of another machine or
-  /// version, is as good as none.
+  /// `cache` names a file that need not exist; empty: none. A damaged file, or one of another machine or
+  /// version, is ignored.
   kernel_choices(kernels policy, int threads, std::string cache);
 
   kernels policy() const { return policy_; }
-  /// Shapes that this object has measured.
+  /// The number of shapes that this object has measured.
   std::size_t measurements() const { return measurements_; }
 
-  /// The way for `key`: number `rule`, unless choices are measured and another is clearly faster. `run(way)`
-  /// does the work, repeatedly and with the same result, or returns false where it cannot. A shape that has
-  /// been seen with another batch is computed as it was then. So the last minibatch of an epoch has the
-  /// kernels of all others. A way of which right(way) is false is not taken, which is logged once. If no
-  /// other is left, the first is.
+  /// Returns the kernel for `key`: number `rule`, unless choices are measured and another is clearly faster.
+  /// `run(way)` does the work, repeatedly and with the same result, or returns false if that kernel cannot. A
+  /// shape that was seen with another batch size uses the same kernel again, so that the last minibatch of an
+  /// epoch uses the kernels of all others. A kernel for which right(way) is false is not used, which is
+  /// logged once. If no other is left, the first one is used.
   template <std::invocable<int> Run, std::invocable<int> Right>
   int pick(kernel_key const& key, std::span<std::string_view const> ways, int rule, Run&& run,
            Right&& right) {
@@ -58,7 +59,7 @@ class kernel_choices {
   }
 
  private:
-  /// What is asked of a way.
+  /// The functions that test a way.
   struct question {
     template <class Answer>
     explicit question(Answer& a)

@@ -36,7 +36,7 @@ inline std::string text_of(kernel_key const& key, int threads) {
                      threads, key.bfloat16 ? " bfloat16" : "");
 }
 
-/// Milliseconds that a way takes, the least of some tries; infinite where it cannot be gone.
+/// Milliseconds that a way takes, the least of several tries; infinite if it cannot compute the shape.
 EDL_INLINE double kernel_choices::time_of(int way, question const& run, double best) {
   using clock = std::chrono::steady_clock;
   auto const once = [&] {
@@ -45,7 +45,7 @@ EDL_INLINE double kernel_choices::time_of(int way, question const& run, double b
     double const ms = std::chrono::duration<double, std::milli>(clock::now() - start).count();
     return done ? ms : std::numeric_limits<double>::infinity();
   };
-  // The first makes kernels and touches memory.
+  // The first call creates kernels and touches memory.
   if (once() == std::numeric_limits<double>::infinity()) return std::numeric_limits<double>::infinity();
   double least = once();
   for (int i = 0; i < 4 && least < 2 * best; ++i) least = std::min(least, once());
@@ -70,7 +70,8 @@ EDL_INLINE int kernel_choices::chosen(kernel_key const& key, std::span<std::stri
     for (std::size_t i = 0; i < ways.size(); ++i)
       if (ways[i] == known->second) return used_[shape] = int(i);
   ++measurements_;
-  // Alone, with warm caches, is not how it will run: a few per cent prove nothing against the rule.
+  // A kernel that runs alone with warm caches is faster than in a step: a few per cent prove nothing against
+  // the rule.
   constexpr double clearly = 0.93;
   constexpr double never = std::numeric_limits<double>::infinity();
   int fastest = 0;
@@ -105,7 +106,7 @@ EDL_INLINE void kernel_choices::load() {
       learned_.try_emplace(line.substr(0, at), line.substr(at + 2));
 }
 
-/// Whether the file may be replaced: there is none, or it is what an edl of some version has remembered.
+/// Whether the file may be replaced: it does not exist, or some version of edl wrote it.
 inline bool is_memory_of_kernels(std::string const& path) {
   std::error_code unknown;
   auto const kind = std::filesystem::status(path, unknown).type();
@@ -119,7 +120,7 @@ inline bool is_memory_of_kernels(std::string const& path) {
 }
 
 EDL_INLINE void kernel_choices::save() {
-  // A memory that cannot be kept costs a measurement the next time, and no more.
+  // A failure to write the file only costs another measurement next time.
   if (cache_.empty()) return;
   if (!is_memory_of_kernels(cache_)) {
     logger().warning(
@@ -128,7 +129,7 @@ EDL_INLINE void kernel_choices::save() {
                     printable(cache_)));
     return cache_.clear();
   }
-  load();  // what others have learned meanwhile stays
+  load();  // keeps what other processes have learned meanwhile
   std::error_code ignored;
   std::filesystem::path const path(cache_);
   std::filesystem::create_directories(path.parent_path(), ignored);

@@ -7,7 +7,7 @@
 
 namespace edl::detail {
 
-/// How often the calling thread has lost its processor to others; 0 where the system does not count it.
+/// How often the calling thread was preempted; 0 if the system does not count it.
 inline long processors_lost() {
 #ifdef RUSAGE_THREAD
   rusage used{};
@@ -18,20 +18,21 @@ inline long processors_lost() {
 #endif
 }
 
-/// Whether a thread has to share its processor, by how often it loses it. Who waits there without sleeping
-/// keeps others from it, maybe those that are waited for. Thread safety: of one thread.
+/// Detects by the number of preemptions whether a thread shares its processor. A thread that spins on a
+/// shared processor keeps others from running, perhaps those that it waits for. Thread safety: one thread.
 class crowd {
  public:
   using clock = std::chrono::steady_clock;
 
   explicit crowd(clock::time_point now) : looked_(now) {}
 
-  /// At about this time. `lost` counts like processors_lost, and is not asked more than every 20 ms.
+  /// Whether the processor is shared at about this time. `lost` counts like processors_lost, and is called at
+  /// most every 20 ms.
   template <class Count>
   bool here(clock::time_point now, Count&& lost) {
     using namespace std::chrono_literals;
-    // A thread beside others loses its processor every few milliseconds. One that sleeps instead of waiting
-    // loses it less, and so it stays with that for a while.
+    // A thread that shares its processor is preempted every few milliseconds. A thread that sleeps instead of
+    // spinning is preempted less, so the verdict holds for a while.
     constexpr auto between = 20ms, seldom = 10ms, stays = 500ms;
     if (now - looked_ >= between) {
       long const all = lost();

@@ -16,27 +16,27 @@ class basic_cpu;
 
 }  // namespace edl
 
-/// Products of numbers of 8 bits, for networks that are not trained any more. Both factors are quantised when
-/// a product takes them, symmetrically: a number is a whole one from −127 to 127 times a scale. Each sample
-/// (each row of a dense layer) has a scale, and so has each output. So the result for a sample does not
-/// depend on the others, and there is nothing to calibrate. Whole numbers are multiplied, and summed without
-/// an error, up to `most_int8_terms` for a result (Jacob et al., 2018). So the bits are the same for any
-/// number of threads, and on any processor. Larger sums are computed in float32.
+/// Products of 8-bit integers, for networks that are no longer trained. Both factors are quantised when a
+/// product reads them, symmetrically: a number is an integer from −127 to 127 times a scale. Each sample
+/// (each row of a dense layer) has a scale, and so has each output. So a sample's result does not depend on
+/// other samples, and no calibration is needed. Up to `most_int8_terms` integer products are summed exactly
+/// (Jacob et al., 2018), so the bits are the same for any number of threads, and on any processor. Larger
+/// sums are computed in float32.
 namespace edl::detail {
 
-/// Products of which a result may be the sum: 127 × 128 times as many are less than 2^31.
+/// The largest number of products in a sum: this many times 127 × 128 is less than 2^31.
 inline constexpr std::size_t most_int8_terms = 131'072;
 
 /// y = f(x ∗ kernel + bias) with quantised factors. `bias` may be empty. A scale is the greatest magnitude
-/// over 127, and 1 for zeros alone. A sample or an output with a number that is not finite has a NaN, and
-/// such results. `g` has at most `most_int8_terms` weights of an output.
+/// divided by 127, and 1 if all numbers are zero. If a sample or an output contains a number that is not
+/// finite, its scale and its results are NaN. `g` may have at most `most_int8_terms` weights per output.
 void int8_forward(basic_cpu<float>& cpu, conv_geometry const& g, int batch, activation f, view<float> x,
                   view<float> kernel, view<float> bias, std::span<float> y);
 
-/// What computes it here.
+/// The name of the unit that computes it on this processor.
 std::string describe_int8();
 
-/// A dense layer as a convolution of samples of one place.
+/// A dense layer as a convolution of samples with one place.
 constexpr conv_geometry dense_geometry(std::size_t inputs, std::size_t outputs) {
   return {{1, 1, int(inputs)}, {1, 1, int(outputs)}, extent{1}, extent{1}, extent{0}};
 }

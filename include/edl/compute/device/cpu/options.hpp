@@ -9,38 +9,38 @@
 
 namespace edl {
 
-/// Which kernels compute.
+/// The choice of kernels.
 enum class kernels {
-  measured,  ///< for every shape the fastest on this machine
-  fixed,     ///< for every shape by a rule: the same bits in every run
-  direct,    ///< the same, but none that multiplies less and rounds more (Winograd's)
-  own        ///< none of a library
+  measured,  ///< the fastest for every shape on this machine
+  fixed,     ///< by a rule for every shape: the same bits in every run
+  direct,    ///< as fixed, but without Winograd's, which multiplies less and rounds more
+  own        ///< no kernels of libraries
 };
 
-/// Their names, in order.
+/// The names of the kernels in flags, in order.
 constexpr std::array<std::string_view, 4> names(kernels) { return {"measured", "fixed", "direct", "own"}; }
 
 struct cpu_options {
-  int threads = 1;  ///< that compute, the caller among them
+  int threads = 1;  ///< number of threads, including the caller
   edl::kernels kernels = edl::kernels::fixed;
-  std::string kernel_cache{};  ///< the file in which measurements are remembered; empty: none
-  /// How exactly dense layers and convolutions are computed.
+  std::string kernel_cache{};  ///< the file that stores measurements; empty: none
+  /// The precision of dense layers and convolutions.
   edl::precision precision = edl::precision::float32;
-  /// Whether kernels are kept as a library wants them, where samples are few, in at most 64 MiB more. It pays
-  /// where they are not trained any more (see basic_cpu::kernels_written).
+  /// Whether to cache kernels in the layouts of libraries for small batches, in at most 64 MiB. It pays when
+  /// the kernels are no longer trained (see basic_cpu::kernels_written).
   bool keep_kernels = false;
 };
 
-/// Throws edl::error where the processor lacks instructions that everything is compiled with.
+/// Throws edl::error if the processor lacks instructions for which edl was compiled.
 void check_processor();
 
-/// Whether there are products of such factors that are faster than float32's on this processor. bfloat16
-/// needs oneDNN and AVX512-BF16 or AMX, int8 needs AVX512-VNNI.
+/// Whether this processor multiplies such factors faster than float32. bfloat16 needs oneDNN and AVX512-BF16
+/// or AMX, int8 needs AVX512-VNNI.
 bool multiplies(precision factors);
 
-/// `o`, where this processor computes so. Throws edl::error for tf32, and for a precision without such
-/// products. `kernels::own` take them on any processor: they round as much and multiply in float32,
-/// or quantise as much and multiply whole numbers one by one.
+/// Returns `o` if this processor supports it. Throws edl::error for tf32, and for a precision without fast
+/// products. `kernels::own` accepts them on any processor: it rounds as much and multiplies in float32, or
+/// quantises as much and multiplies integers one by one.
 cpu_options const& supported(cpu_options const& o);
 
 }  // namespace edl

@@ -7,14 +7,14 @@
 
 namespace edl {
 
-/// Threads that do one piece of work together, the caller among them. Waiting for work they first spin for
-/// some microseconds, so that operations may follow each other closely, then sleep. Where others want their
-/// processors they hardly spin. Movable. Thread safety: `run` by one thread at a time.
+/// Threads that share one piece of work, including the caller's. A thread that waits for work spins for some
+/// microseconds, so that operations can follow each other closely, and then sleeps. If other programs need
+/// the processors it hardly spins. Movable. Thread safety: `run` by one thread at a time.
 class thread_team {
  public:
-  /// `size` counts the caller. With fewer threads than asked for, where the system gives no more, it still
-  /// works: `size()` tells. Where the process has its processors to itself (`own_processors`), each thread
-  /// but the caller's stays on one.
+  /// `size` includes the caller. If the system provides fewer threads than requested, the team works with
+  /// those: see `size()`. If the process has its processors to itself (`own_processors`), each thread but the
+  /// caller's is pinned to one.
   explicit thread_team(int size = 1);
   ~thread_team();
   thread_team(thread_team&&) noexcept;
@@ -22,8 +22,8 @@ class thread_team {
 
   int size() const { return size_; }
 
-  /// Calls work(0) … work(parts − 1), at most `size()` of them, side by side, and waits for all. `work`
-  /// throws nothing and runs no team.
+  /// Calls work(0) … work(parts − 1) in parallel, with at most `size()` parts, and waits for all. `work` must
+  /// not throw, and must not run a team.
   template <class Work>
   void run(int parts, Work&& work) {
     if (parts <= 1)

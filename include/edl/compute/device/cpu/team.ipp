@@ -29,7 +29,7 @@ inline void relax() {
 
 using spin_clock = crowd::clock;
 
-/// Waits, without sleeping, for `ready` to come true.
+/// Spins until `ready` becomes true.
 template <class Ready>
 void spin(Ready&& ready, spin_clock::duration longest) {
   auto const until = spin_clock::now() + longest;
@@ -37,12 +37,13 @@ void spin(Ready&& ready, spin_clock::duration longest) {
     for (int i = 0; i < 16 && !ready(); ++i) relax();
 }
 
-/// For how long a thread waits for what comes next within a step, before it sleeps.
+/// How long a thread spins for the next work within a step before it sleeps.
 inline spin_clock::duration longest_spin(bool crowded) {
   return std::chrono::microseconds(crowded ? 5 : 200);
 }
 
-/// How many forks lead to this process since it first asked. A child has none of its parent's threads.
+/// How many forks have led to this process since the first call. A child process has none of its parent's
+/// threads.
 inline unsigned forks() {
   static std::atomic<unsigned> count{0};
   static int const registered = ::pthread_atfork(nullptr, nullptr, [] { count.fetch_add(1); });
@@ -53,7 +54,7 @@ inline unsigned forks() {
 }  // namespace detail
 
 struct thread_team::state {
-  /// Of one thread: the newest round whose part somebody has taken, it or the caller.
+  /// The state of one thread: the newest round whose part was taken, by the thread or by the caller.
   struct alignas(64) place {
     std::atomic<std::uint32_t> taken{0};
 
@@ -70,10 +71,10 @@ struct thread_team::state {
   void* context = nullptr;
   int parts = 0;
   alignas(64) std::atomic<std::uint32_t> round{0};
-  alignas(64) std::atomic<std::uint32_t> done{0};  // parts of this round that their own threads have done
+  alignas(64) std::atomic<std::uint32_t> done{0};  // parts of this round that their threads have done
   bool over = false, late = false;
   unsigned const made_at = detail::forks();
-  detail::crowd callers{detail::spin_clock::now()};  // how it is around the caller
+  detail::crowd callers{detail::spin_clock::now()};  // whether the caller's processor is shared
   std::vector<place> places;                         // by part
   std::vector<std::thread> threads;
 
@@ -86,7 +87,7 @@ struct thread_team::state {
       if (!begun()) crowded = crowd.here(detail::spin_clock::now(), detail::processors_lost);
       round.wait(seen, std::memory_order_acquire);
       seen = round.load(std::memory_order_acquire);
-      // What it has taken is waited for, and until then nothing of the round changes.
+      // The caller waits for a part that was taken, and until then the round does not change.
       if (!places[std::size_t(part)].take(seen)) continue;
       if (over) return;
       if (part < parts) work(context, part);
@@ -101,9 +102,9 @@ struct thread_team::state {
     round.notify_all();
   }
 
-  // Where other programs keep the processors busy, a thread may not run for longer than the whole work takes.
-  // So the caller waits for as long as its own part took, or less when that was in vain, and then takes what
-  // nobody has begun.
+  // If other programs keep the processors busy, a thread may not run for longer than the whole work takes. So
+  // the caller waits for as long as its own part took, or less if that was in vain before, and then takes the
+  // parts that no thread has begun.
   void finish(detail::spin_clock::duration own) {
     std::uint32_t const now = round.load(std::memory_order_relaxed);
     auto left = std::uint32_t(threads.size());
@@ -126,8 +127,8 @@ struct thread_team::state {
   bool inherited() const { return made_at != detail::forks(); }
 
   ~state() {
-    if (inherited()) {  // the threads are the parent's: here they can neither be joined nor detached
-      static_cast<void>(new std::vector(std::move(threads)));  // NOLINT: lost on purpose
+    if (inherited()) {  // the threads exist only in the parent: they can neither be joined nor detached here
+      static_cast<void>(new std::vector(std::move(threads)));  // NOLINT: leaked on purpose
       return;
     }
     over = true;
@@ -140,9 +141,10 @@ EDL_INLINE thread_team::thread_team(int size) {
   if (size <= 1) return;
   state_ = std::make_unique<state>(size);
   state_->threads.reserve(std::size_t(size) - 1);
-  // The caller's threads to come would inherit a place of its own, so it gets none, but the one that is left.
+  // Threads that the caller starts later would inherit its affinity, so it is not pinned; it gets the
+  // processor that is left.
   std::vector<int> const places = own_processors(size);
-  // Nobody reads the number of threads before the first round.
+  // No thread reads the number of threads before the first round.
   for (int part = 1; part < size; ++part) try {
       state_->threads.emplace_back(
           [s = state_.get(), part, place = places.empty() ? -1 : places[std::size_t(part)]] {

@@ -9,10 +9,10 @@
 
 namespace edl::detail {
 
-/// Whether this build found oneDNN. Where it did not, nothing is ever computed by it.
+/// Whether this build includes oneDNN. Otherwise the functions below never compute anything.
 bool has_onednn();
 
-/// While it lives, oneDNN uses the calling thread alone: the shares of a batch are ours to cut.
+/// While it lives, oneDNN uses only the calling thread: edl divides the batch itself.
 class onednn_alone {
  public:
   onednn_alone();
@@ -23,22 +23,23 @@ class onednn_alone {
   int before_ = 1;
 };
 
-/// c = a · b, or with `add` c += a · b, on the calling thread alone. False: not done, the caller does it.
+/// c = a · b, or with `add` c += a · b, on the calling thread only. False: not computed; the caller must do
+/// it.
 bool onednn_multiply(std::size_t m, std::size_t n, std::size_t k, matrix<float> a, matrix<float> b, float* c,
                      std::size_t c_stride, bool add = false);
 
-/// c = a · b on all of the device's threads, which share columns of c, or rows. False: not done.
+/// c = a · b on all threads of the device, which share the columns or the rows of c. False: not computed.
 bool onednn_multiply_float32(basic_cpu<float>& cpu, bool by_columns, std::size_t m, std::size_t n,
                              std::size_t k, matrix<float> a, matrix<float> b, float* c, std::size_t c_stride);
 
-/// The same with factors rounded to bfloat16, unless they are narrow, and sums in float32. `narrow` is of c.
+/// The same with factors rounded to bfloat16, unless they are narrow, and float32 sums. `narrow` describes c.
 bool onednn_multiply_bfloat16(basic_cpu<float>& cpu, bool by_columns, std::size_t m, std::size_t n,
                               std::size_t k, matrix<float> a, matrix<float> b, float* c, std::size_t c_stride,
                               bool narrow);
 
 class matmul_kernel;
 
-/// A matrix of which each thread multiplies by its own columns, many times.
+/// A matrix by whose columns each thread multiplies many times.
 struct packed_shape {
   std::size_t rows, k;  ///< of the other factor: rows at most
   product_split units;  ///< of which the threads have parts
@@ -48,25 +49,25 @@ struct packed_shape {
   bool whole;  ///< every product has all rows
 };
 
-/// Products of few rows by such a matrix, which oneDNN lays out as its kernel likes it. Factors are rounded
-/// to bfloat16 on demand, sums are float32. It lives for one operation of the device, and is made on the
-/// calling thread.
+/// Products of a few rows by such a matrix, which is packed in the layout of oneDNN's kernel. Factors are
+/// rounded to bfloat16 on request; sums are float32. It lives for one operation of the device. Construct it
+/// on the calling thread.
 class packed_products {
  public:
   packed_products() = default;
   packed_products(basic_cpu<float>& cpu, packed_shape const& of);
 
-  /// False: there is no kernel, and nothing else is to be called.
+  /// False: there is no kernel, and no other function may be called.
   explicit operator bool() const { return levels_ > 0; }
 
-  /// Floats that a thread's part of the matrix takes, and those that its products work in.
+  /// Floats that a thread's part of the matrix takes, and those of its products' scratch memory.
   std::size_t room(int thread) const;
   std::size_t scratch(int thread) const;
 
   void lay_out(int thread, float const* part, float* room) const;
 
-  /// c (rows × the thread's columns) = a (rows × k, of bfloat16 where factors are) · part. More rows than
-  /// these may be read and written, `rows` of the shape at most.
+  /// c (rows × the thread's columns) = a (rows × k, bfloat16 if the factors are) · part. It may read and
+  /// write more rows than these, at most `rows` of the shape.
   void multiply(int thread, std::size_t rows, void const* a, float const* part, float* c,
                 float* scratch) const;
 
