@@ -14,7 +14,7 @@ namespace edl {
 
 namespace detail {
 
-/// Down and to the right, each from −padding to padding.
+/// A shift down and to the right, each from −padding to padding.
 struct moved {
   moved(int padding, random_stream const& random)
       : down(int(random.below(std::uint64_t(2 * padding + 1), 0)) - padding),
@@ -38,7 +38,7 @@ EDL_INLINE void random_crop::operator()(shape s, std::span<float> picture,
     edl::place(s, before, of, picture);
     return;
   }
-  // In place, without another picture's memory.
+  // Shifts in place, without memory for another picture.
   detail::moved const by(padding, random);
   int const down = std::clamp(by.down, -s.height, s.height), right = std::clamp(by.right, -s.width, s.width);
   std::ptrdiff_t const row = std::ptrdiff_t(s.width) * s.channels, shift = std::ptrdiff_t(right) * s.channels;
@@ -59,7 +59,7 @@ EDL_INLINE void random_crop::operator()(shape s, std::span<float> picture,
       std::fill_n(into + kept, -shift, 0.0f);
     }
   };
-  // A row is read before it is written over.
+  // Each row is read before it is overwritten.
   if (down > 0)
     for (int i = s.height - 1; i >= 0; --i) move(i);
   else

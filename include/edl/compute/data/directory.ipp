@@ -22,7 +22,7 @@ EDL_INLINE listing list_directory(std::string const& directory) {
   for (; !failure && it != std::filesystem::directory_iterator(); it.increment(failure)) {
     auto name = it->path().filename().string();
     if (name.starts_with('.')) continue;
-    std::error_code unknown;  // of a link to nowhere: opening it will tell
+    std::error_code unknown;  // for a dangling link, which will fail when it is opened
     (it->is_directory(unknown) ? all.folders : all.files).push_back(std::move(name));
   }
   if (failure) throw error(fmt::format("{}: cannot be listed: {}", directory, failure.message()));

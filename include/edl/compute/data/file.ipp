@@ -31,7 +31,7 @@ inline std::int64_t change_time(struct stat const& of) {
 }
 
 EDL_INLINE input_file::input_file(std::string path) : path_(std::move(path)) {
-  // Without O_NONBLOCK, opening a pipe that nobody writes to would hang.
+  // Without O_NONBLOCK, opening a pipe without a writer would block.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) throw error(fmt::format("{}: cannot be opened: {}", path_, reason(errno)));
   struct stat of{};

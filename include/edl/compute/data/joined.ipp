@@ -27,7 +27,7 @@ class joined_reader final : public choosing_reader {
     if (shard >= places_.size())
       throw data_error(fmt::format("there is no shard {}, only {}", shard, places_.size()));
     auto const [part, number] = places_[shard];
-    // One at a time: each may hold open files and a cache.
+    // One part at a time is open, because each may hold open files and a cache.
     if (!in_ || part != open_) {
       in_ = parts_[part]->open();
       chooses_ = dynamic_cast<choosing_reader*>(in_.get());
@@ -79,7 +79,7 @@ EDL_INLINE joined_source::joined_source(std::vector<std::pair<std::string, std::
     parts_.push_back(std::move(part));
   }
   invariant(places_.size() == shards_.size(), "each shard has its place in a part");
-  // Files that were written alike have the same to tell.
+  // Files of one origin have the same notes.
   if (std::size_t const all = notes_.size(); all > detail::table_notes) {
     notes_.resize(detail::table_notes);
     notes_.push_back(

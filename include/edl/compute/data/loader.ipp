@@ -30,10 +30,10 @@
 namespace edl::data {
 namespace detail {
 
-/// Behind what is wrong with a record.
+/// Appended to the error about a record.
 inline constexpr char way_out_of_damage[] = "; mend the record, or leave it out with --skip_damaged";
 
-/// Adds the time that it lives, unless there is nothing to add to.
+/// Adds its lifetime to a total, if there is one.
 class timed {
  public:
   explicit timed(std::atomic<std::int64_t>* to) : to_(to), since_(to ? clock::now() : time_point()) {}
@@ -72,7 +72,7 @@ struct loader::state {
   std::condition_variable work_or_room, ready;
   std::deque<pending> queue;
   std::vector<batch*> free;
-  std::vector<slot> given;  // to threads, in the order in which they will be given out; room for all batches
+  std::vector<slot> given;  // assigned to threads, in the order of delivery; room for all batches
   bool closed = false, stopped = false;
   std::atomic<bool> sound{false};  // the feed has taken a record
   factory make;
@@ -97,7 +97,7 @@ struct loader::state {
     ready.notify_all();
   }
 
-  // What holds whenever the mutex is free. Batches that are neither free nor given are the caller's.
+  // Invariants while the mutex is free. Batches that are neither free nor assigned belong to the caller.
   void check() const {
     invariant(given.size() + free.size() <= batches.size(), "a batch is in one place");
     invariant(!stopped || queue.empty(), "nothing is queued when the loader has stopped");
@@ -109,8 +109,8 @@ struct loader::state {
 
   bool can_take() const { return !queue.empty() && !free.empty(); }
 
-  /// Takes a free batch for the next minibatch, and says in it which one that is. Null when the loader stops,
-  /// and, unless it is to wait, when there is none to fill.
+  /// Takes a free batch, and assigns the next minibatch to it. Returns null when the loader stops, and,
+  /// unless `wait` is set, when no batch is free or no minibatch is left.
   batch* take(bool wait) {
     std::unique_lock lock{mutex};
     if (wait) work_or_room.wait(lock, [&] { return stopped || can_take(); });
@@ -140,7 +140,7 @@ struct loader::state {
     return b;
   }
 
-  /// What a thread reads with.
+  /// The state with which one thread reads.
   struct desk {
     std::unique_ptr<reader> in;
     example record;
@@ -148,7 +148,7 @@ struct loader::state {
   };
 
   void fill(batch& b, desk& d) {
-    // A minibatch is a set: read in the order of the file, which costs the fewest seeks.
+    // The order within a minibatch does not matter: reading in file order needs the fewest seeks.
     std::sort(b.records.begin(), b.records.end());
     b.rows = b.skipped = 0;
     b.words = b.unknown = 0;
@@ -162,7 +162,7 @@ struct loader::state {
     }
     if (!d.in) {
       d.in = from.open();
-      // Which records are damaged must not depend on what a thread has asked for before.
+      // Which records are damaged must not depend on the features that a thread has requested before.
       if (!options.skip_damaged) d.choice = feature_choice(dynamic_cast<choosing_reader*>(d.in.get()));
     }
     read(b, d);
@@ -175,7 +175,7 @@ struct loader::state {
 
   void read(batch& b, desk& d) {
     auto& [in, record, choice] = d;
-    std::string refused;  // by the feed
+    std::string refused;  // the feed's error
     auto const leave_out = [&](std::string why) {
       ++b.skipped;
       b.damage.push_back(std::move(why));
@@ -223,7 +223,8 @@ struct loader::state {
       b.refused = !b.error.empty();
       ++b.rows;
     }
-    // A feed that has taken no record yet may be at fault itself: that is no damage to leave out.
+    // A feed that has not accepted any record yet may be at fault itself, so its error does not count as
+    // damage.
     if (b.rows == 0 && b.error.empty() && !sound.load(std::memory_order_relaxed) && !refused.empty())
       b.error = refused, b.refused = true;
     if (!b.error.empty()) b.rows = 0;
@@ -241,11 +242,11 @@ struct loader::state {
       it->ready = true;
     }
     check();
-    // Also where one was dropped: it may have been the last that somebody in next() waited for.
+    // Also after a dropped one: a caller in next() may have been waiting for this batch.
     ready.notify_all();
   }
 
-  std::vector<std::unique_ptr<desk>> desks;  // nobody's at the moment
+  std::vector<std::unique_ptr<desk>> desks;  // not in use
 
   bool fill_one(desk& d, bool wait) {
     batch* const b = take(wait);
@@ -316,7 +317,7 @@ EDL_INLINE loader::loader(source const& from, loader_options const& options, fac
   try {
     for (int i = 0; i < options.threads; ++i) s.threads.emplace_back([&s] { s.run(); });
   } catch (std::system_error const& e) {
-    // With fewer threads than asked for it still works.
+    // The loader works with fewer threads than requested, too.
     if (s.threads.empty() && options.threads > 0)
       throw error(fmt::format("no thread can be started for the loader: {}", e.what()));
   }
@@ -326,7 +327,7 @@ EDL_INLINE loader::~loader() = default;
 
 namespace detail {
 
-/// Throws error where the source has no such records; otherwise how many minibatches they make.
+/// Returns the number of minibatches; throws error if the source lacks some of the records.
 inline std::uint64_t checked_minibatches(source const& from, loader_options const& options,
                                          work const& task) {
   auto const& shards = from.shards();
@@ -377,7 +378,7 @@ EDL_INLINE std::uint64_t loader::damaged_before(work const& task) const {
   auto const in = s.from.open();
   example record;
   std::uint64_t damaged = 0;
-  batch tried = s.make();  // what the feed refuses was left out as well
+  batch tried = s.make();  // records that the feed refuses were left out, too
   for (std::uint64_t i = 0; i < n; ++i) try {
       in->read(task.shard, order.empty() ? task.begin + i : order[std::size_t(i)], record);
       s.decode(record, tried, 0, task.m);
@@ -418,7 +419,7 @@ EDL_INLINE void loader::recycle(batch* b) {
   s.free.push_back(b);
   s.check();
   s.work_or_room.notify_one();
-  s.ready.notify_all();  // for one in `next` that fills a batch itself
+  s.ready.notify_all();  // for a caller in `next` that fills a batch itself
 }
 
 EDL_INLINE void loader::cancel(std::uint64_t ticket) {
@@ -429,7 +430,7 @@ EDL_INLINE void loader::cancel(std::uint64_t ticket) {
     if (slot.b->identity.ticket != ticket) return false;
     slot.dropped = true;
     if (slot.ready) s.free.push_back(slot.b);
-    return slot.ready;  // what is being filled stays in its place until `finish`
+    return slot.ready;  // a batch that is being filled stays in place until `finish`
   });
   s.check();
   s.work_or_room.notify_all();

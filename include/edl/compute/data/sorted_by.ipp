@@ -19,7 +19,7 @@ namespace detail {
 
 inline constexpr std::uint64_t sorted_runs = 12, sorted_run = 6, least_sorted = 256;
 
-/// What a feature of one value is, whatever its kind.
+/// The text of a single-valued feature, of any kind.
 inline std::string value_text(example const& record, std::size_t feature) {
   auto const name = record.name(feature);
   return record.kind_of(feature) == example::kind::strings ? std::string(record.bytes(name))
@@ -57,12 +57,12 @@ EDL_INLINE std::string sorted_by(source const& of) try {
       equal += values.size() > 1 && std::ranges::count(values, values[0]) == std::ptrdiff_t(values.size());
       most = std::max(most, ++times[values[0]]);
     }
-    // Of values that come by chance, one of which makes 7 of 10 records, one source in a million is like
+    // If values came at random, with one of them in 7 of 10 records, one source in a million would look like
     // this.
     if (4 * equal >= 3 * sorted_runs && 10 * most <= 7 * sorted_runs) return name;
   }
   return {};
-} catch (std::exception const&) {  // of a reader of one's own, too
+} catch (std::exception const&) {  // including errors of a user's reader
   return {};
 }
 

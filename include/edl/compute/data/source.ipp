@@ -32,7 +32,7 @@
 namespace edl::data {
 namespace detail {
 
-/// The published files that a directory holds, for training and for testing.
+/// The published files in a directory, for training and for testing.
 struct published_set {
   std::string images[2], labels[2];     // MNIST
   std::vector<std::string> batches[2];  // CIFAR-10
@@ -50,7 +50,7 @@ EDL_INLINE published_set find_published(std::string const& directory, std::vecto
     auto const path = directory + "/" + name;
     for (int part = 0; part < 2; ++part) {
       std::string const prefix = part == 0 ? "train" : "t10k";
-      // The second form is how some mirrors name them.
+      // Some mirrors use the second form of the name.
       if (plain == prefix + "-images-idx3-ubyte" || plain == prefix + "-images.idx3-ubyte")
         found.images[part] = path;
       if (plain == prefix + "-labels-idx1-ubyte" || plain == prefix + "-labels.idx1-ubyte")
@@ -72,7 +72,7 @@ EDL_INLINE std::unique_ptr<source> open_published(std::string const& directory, 
   return std::make_unique<idx_source>(found.images[part], found.labels[part]);
 }
 
-/// What a file is, by its name and, where that says nothing, by its first bytes.
+/// The kind of a file, by its name or, if the name has no known ending, by its first bytes.
 enum class file_kind {
   recordio,
   tfrecord,
@@ -104,14 +104,14 @@ EDL_INLINE file_kind kind_of_file(std::string const& path) {
   return file && is_tfrecord(path) ? file_kind::tfrecord : file_kind::recordio;
 }
 
-/// The directory of a path, and its name there.
+/// The directory of a path, and the name within it.
 EDL_INLINE std::pair<std::string, std::string> taken_apart(std::string const& path) {
   auto const slash = path.find_last_of('/');
   if (slash == std::string::npos) return {".", path};
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-/// Published files are read together: one by itself has images or labels alone, or a part of them.
+/// Published files are read together: a single one holds only images or labels, or a part of them.
 EDL_INLINE void refuse_published(std::string const& path) {
   auto const [directory, name] = taken_apart(path);
   auto const one = find_published(directory, {name});
@@ -127,8 +127,8 @@ EDL_INLINE void refuse_published(std::string const& path) {
 inline constexpr std::string_view read_by_ending =
     ".csv, .tsv, .jsonl and .ndjson (also .gz or .zst), .parquet, .npy, .npz, .tar, .libfm and .libsvm";
 
-/// Where a name's ending says nothing to us, the first bytes have to be RecordIO's. A file without an ending
-/// may be a damaged one.
+/// If the name's ending is unknown, the first bytes must be RecordIO's. A file without an ending may be a
+/// damaged one.
 EDL_INLINE void refuse_unknown(std::string const& path) {
   auto const name = taken_apart(path).second;
   auto const point = name.find_last_of('.');
@@ -144,7 +144,7 @@ EDL_INLINE void refuse_unknown(std::string const& path) {
       edl::printable(name.substr(point), 32), read_by_ending));
 }
 
-/// Files of one kind that are one source; null where each is one of its own.
+/// Opens files of one kind as one source; null if each is a source of its own.
 EDL_INLINE std::unique_ptr<source> open_together(std::vector<std::string> const& paths, file_kind kind,
                                                  source_options const& options) {
   if (kind == file_kind::recordio) {
@@ -158,7 +158,7 @@ EDL_INLINE std::unique_ptr<source> open_together(std::vector<std::string> const&
   return nullptr;
 }
 
-/// A file of zero bytes, which holds no records, whatever its name says.
+/// Whether a file has zero bytes, and so no records, whatever its name.
 inline bool is_blank(std::string const& path) {
   std::error_code unknown;
   return std::filesystem::is_regular_file(path, unknown) && std::filesystem::file_size(path, unknown) == 0;
@@ -195,7 +195,7 @@ EDL_INLINE std::unique_ptr<source> open_file(std::string const& path, source_opt
   }
 }
 
-/// Pictures in the folders of a directory that holds no files of its own; null where there are none.
+/// Opens the pictures in the folders of a directory that holds no files of its own; null if there are none.
 EDL_INLINE std::unique_ptr<source> open_folders(std::string const& directory, listing const& of) {
   std::string deeper;
   for (auto const& folder : of.folders) {
@@ -220,7 +220,7 @@ EDL_INLINE std::unique_ptr<source> open_directory(std::string const& directory,
   std::vector<std::string> paths;
   for (auto const& name : all.files)
     if (!clearly_no_data(name)) paths.push_back(directory + "/" + name);
-  // An empty file says nothing of the others.
+  // An empty file does not determine the kind of the others.
   auto const telling = std::ranges::find_if(paths, [](auto const& path) {
     std::error_code unknown;
     return std::filesystem::file_size(path, unknown) != 0;
@@ -241,7 +241,7 @@ EDL_INLINE std::unique_ptr<source> open_directory(std::string const& directory,
                   directory, paths.front(), directory, name.substr(std::min(name.find('.'), name.size()))));
 }
 
-/// `directory/train` and `directory/test` where they do not exist: a part of the published files in
+/// Opens `directory/train` or `directory/test`, if it does not exist, as a part of the published files in
 /// `directory`.
 EDL_INLINE std::unique_ptr<source> open_part(std::string const& path) {
   auto const [parent, name] = taken_apart(path);
@@ -279,7 +279,7 @@ inline std::filesystem::file_type type_of(std::string const& path) {
   return type;
 }
 
-/// The paths that a list, a pattern or both stand for. Empty: it is neither.
+/// The paths that a list, a pattern or both denote. Empty: the text is neither.
 EDL_INLINE std::vector<std::string> expanded(std::string const& path) {
   std::vector<std::string> all;
   if (path.find(',') == path.npos && !is_pattern(path)) return all;
@@ -293,7 +293,7 @@ EDL_INLINE std::vector<std::string> expanded(std::string const& path) {
       continue;
     }
     auto const matching = matching_paths(part);
-    if (matching.empty()) all.push_back(part);  // a name of another kind, or none
+    if (matching.empty()) all.push_back(part);  // another kind of name, or a missing file
     all.insert(all.end(), matching.begin(), matching.end());
   }
   return all;

@@ -64,7 +64,7 @@ EDL_INLINE std::uint64_t record_split::begin(std::uint64_t run) const {
 }
 
 EDL_INLINE std::uint64_t record_split::validation(std::uint64_t i) const {
-  constexpr std::uint64_t purpose = 0x73706C6974;  // keeps these draws apart from others of the same seed
+  constexpr std::uint64_t purpose = 0x73706C6974;  // separates these draws from others of the same seed
   std::uint64_t const first = begin(i);
   return first + random_stream{seed_, 0}.child(purpose).below(begin(i + 1) - first, i);
 }
@@ -76,7 +76,7 @@ EDL_INLINE std::uint64_t record_split::held_out_before(std::uint64_t record) con
 }
 
 EDL_INLINE std::uint64_t record_split::training(std::uint64_t i) const {
-  // Before run r there are begin(r) − r records that stay: the last run with at most i of them has it.
+  // begin(r) − r records before run r stay: the last run for which that is at most i contains record i.
   std::uint64_t low = 0, high = held_out_;
   while (low < high) {
     std::uint64_t const middle = low + (high - low + 1) / 2;

@@ -22,7 +22,7 @@ struct point {
   float x, y;
 };
 
-/// A digit as one line through points of the unit square, y downwards.
+/// A digit, drawn as one line through points of the unit square, y downwards.
 struct glyph {
   std::array<point, 13> points;
   int count;
@@ -178,7 +178,7 @@ EDL_INLINE int draw_digit(std::uint64_t seed, std::uint64_t index, std::span<flo
     auto const& p = glyph.points[i];
     line[i] = place({p.x + between(-0.025f, 0.025f), p.y + between(-0.025f, 0.025f)});
   }
-  // A scratch, so that ink alone says nothing.
+  // A scratch, so that the amount of ink alone does not reveal the digit.
   detail::point const from{between(0, 28), between(0, 28)};
   detail::point const to{from.x + between(-6, 6), from.y + between(-6, 6)};
   float const scratch = between(0, 160);
@@ -213,7 +213,7 @@ EDL_INLINE int draw_picture(std::uint64_t seed, std::uint64_t index, std::span<f
   for (std::size_t c = 0; c < detail::colours; ++c) {
     ground[c] = 255 * random.uniform(3 * c);
     far[c] = std::clamp(ground[c] + 60 * (random.uniform(3 * c + 1) - 0.5f), 0.0f, 255.0f);
-    // About half of the range away from what it stands on, so that it can be seen.
+    // About half of the range away from the background, so that it is visible.
     ink[c] = std::fmod(ground[c] + 90 + 75 * random.uniform(3 * c + 2), 255.0f);
   }
   for (std::size_t y = 0; y < side; ++y)

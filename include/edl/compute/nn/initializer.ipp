@@ -25,7 +25,7 @@ template <class T>
 void fill_truncated(double mean, double stddev, random_stream const& random, std::size_t first,
                     std::span<T> to) {
   for (std::size_t i = 0; i < to.size(); ++i) {
-    // Every try has its own stream. One in 22 is drawn again; 64 refusals in a row do not happen.
+    // Every try has its own stream. One in 22 is rejected; 64 rejections in a row do not happen.
     double z = 3;
     for (std::uint64_t attempt = 0; std::abs(z) > 2 && attempt < 64; ++attempt)
       z = random.child(attempt).normal(first + i);
@@ -49,7 +49,7 @@ void fill_passing(extents const& dims, random_stream const& random, std::size_t 
   }
 }
 
-/// The standard deviation of a standard normal that is cut at ±2.
+/// The standard deviation of a standard normal distribution truncated at ±2.
 inline constexpr double truncated_deviation = 0.87962566103423978;
 
 }  // namespace detail

@@ -23,7 +23,7 @@ struct course {
   std::size_t before = 0;  ///< number of the course to where `last` begins
 };
 
-/// Leaves those of which no other keeps less and works less, in order of what they keep.
+/// Keeps only those for which no other needs both less memory and less work, in order of memory.
 inline void leave_best(std::vector<course>& all) {
   std::ranges::sort(all, [](course const& a, course const& b) {
     return a.kept != b.kept ? a.kept < b.kept : a.work < b.work;
@@ -38,7 +38,7 @@ inline void leave_best(std::vector<course>& all) {
   all = std::move(best);
 }
 
-/// A border between `no` and `yes`, but for a thousandth: `is` says where a number lies.
+/// The border between `no` and `yes`, to a thousandth: `is` tells on which side a number lies.
 template <class Is>
 std::size_t bisect(std::size_t no, std::size_t yes, Is const& is) {
   while (std::max(no, yes) - std::min(no, yes) > std::max(no, yes) / 1000 + 1) {
@@ -80,8 +80,8 @@ EDL_INLINE memory_plan choose_plan(std::vector<planned_chain> const& all, budget
       if (!s.again) enough += s.takes;
     std::size_t const lowest =
         detail::bisect(0, enough, [&](std::size_t m) { return cheapest_plan(of, m).has_value(); });
-    // What a chain takes is not all that the network takes, and steps side by side may take more than each
-    // alone. Then the first bound above is taken of which a plan fits.
+    // A chain's memory is not all of the network's, and parallel steps together may need more than each
+    // alone. So the first bound above for which a plan fits is chosen.
     auto const fits = [&](std::size_t m) {
       std::size_t const all_take = takes(*cheapest_plan(of, m));
       least = std::min(least, all_take);

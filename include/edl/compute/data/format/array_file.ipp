@@ -57,7 +57,7 @@ class idx_reader final : public reader {
   std::size_t pixels_;
 };
 
-/// The values of an IDX file, with its header.
+/// The values of an IDX file, including its header, decompressed.
 EDL_INLINE std::string unpacked_idx(std::string const& path) {
   std::string all = read_all(path, idx_limit);
   if (all.size() < 2 || all[0] != '\x1f' || all[1] != '\x8b') return all;
@@ -190,7 +190,7 @@ namespace detail {
 inline constexpr std::uint64_t npz_limit = 1ull << 30;
 inline constexpr std::size_t npz_arrays = 1024;
 
-/// The header's text: a dictionary of Python with three keys, as numpy.lib.format writes it.
+/// The header's text: a Python dictionary with three keys, as numpy.lib.format writes it.
 class npy_dictionary {
  public:
   explicit npy_dictionary(std::string_view text) : text_(text) {}
@@ -396,7 +396,7 @@ class numpy_reader final : public reader {
   std::string bytes_;
 };
 
-/// An archive of libzip's, which is never written.
+/// An archive of libzip, opened read-only.
 struct zip_archive {
   ::zip_t* handle = nullptr;
   ~zip_archive() {
@@ -471,7 +471,7 @@ EDL_INLINE void numpy_source::open_npz(std::string const& path) {
         (of.valid & ZIP_STAT_NAME) == 0 || (of.valid & ZIP_STAT_COMP_SIZE) == 0)
       throw refuse(fmt::format("member {} cannot be read", i));
     std::string const name = of.name, shown = fmt::format("{}:{}", path, edl::printable(name, 64));
-    // A byte of a deflated stream makes 1,032 at most.
+    // A byte of a deflated stream expands to at most 1,032 bytes.
     if (of.size > detail::npz_limit - all || of.size / 1032 > of.comp_size + 16)
       throw refuse(
           fmt::format("its arrays have more than {} bytes, or more than they can have; save each as an "

@@ -141,7 +141,7 @@ EDL_INLINE void unpack_snappy_block(std::string_view packed, std::size_t limit, 
   std::size_t raw = 0;
   if (!snappy::GetUncompressedLength(packed.data(), packed.size(), &raw))
     throw data_error("snappy block is malformed");
-  // Three packed bytes never make more than 64.
+  // Three packed bytes never expand to more than 64.
   if (raw > limit || raw > packed.size() * 32)
     throw data_error(fmt::format("snappy block of {} bytes says {} unpacked bytes", packed.size(), raw));
   into.resize(raw);
@@ -150,7 +150,7 @@ EDL_INLINE void unpack_snappy_block(std::string_view packed, std::size_t limit, 
 }
 
 EDL_INLINE void unpack_lz4_block(std::string_view packed, std::size_t raw, std::string& into) {
-  // A packed byte never makes more than 255.
+  // A packed byte never expands to more than 255.
   if (packed.size() > LZ4_MAX_INPUT_SIZE || raw > LZ4_MAX_INPUT_SIZE || raw > packed.size() * 255)
     throw data_error(fmt::format("LZ4 block of {} bytes says {} unpacked bytes", packed.size(), raw));
   into.resize(raw);
@@ -158,7 +158,7 @@ EDL_INLINE void unpack_lz4_block(std::string_view packed, std::size_t raw, std::
     throw data_error("LZ4 block is malformed");
 }
 
-/// Ends a zlib stream whatever happens.
+/// Ends a zlib stream on every path.
 struct zlib_stream {
   ::z_stream z{};
   int (*end)(::z_stream*) = nullptr;
@@ -185,8 +185,8 @@ EDL_INLINE void pack_gzip(std::string_view raw, std::string& into) {
   into.resize(s.z.total_out);
 }
 
-/// What the end of the last member says that it holds, modulo 2³² (RFC 1952, 2.3.1). It is believed as far as
-/// data is packed by habit; what holds more is met by growing.
+/// The unpacked size that the end of the last member claims, modulo 2³² (RFC 1952, 2.3.1). It is used only as
+/// an estimate: the buffer grows if the data is larger.
 inline std::size_t claimed_gzip_size(std::string_view packed) {
   if (packed.size() < 18) return 0;  // no member is shorter
   std::uint32_t size;
@@ -199,12 +199,12 @@ EDL_INLINE void unpack_gzip(std::string_view packed, std::size_t limit, std::str
   if (::inflateInit2(&s.z, gzip_window) != Z_OK) throw error("gzip: no memory");
   s.end = ::inflateEnd;
   into.clear();
-  // One byte more than is claimed: the end is met in the call that writes the last byte.
+  // One byte more than claimed, so that the call that writes the last byte also detects the end.
   into.resize(std::min(limit + 1, claimed_gzip_size(packed) + 1));
   std::size_t used = 0, made = 0;
   for (;;) {
     if (made == into.size()) {
-      // Grows with what really comes out, and one byte beyond the limit to notice that there is more.
+      // Grows with the actual output, up to one byte beyond the limit, which detects data that is too large.
       into.resize(std::min(limit + 1, std::max<std::size_t>({into.size() * 2, packed.size() * 2, 4096})));
     }
     auto const in = std::min<std::size_t>(packed.size() - used, 1u << 30);

@@ -18,7 +18,7 @@
 namespace edl::data {
 namespace detail {
 
-/// The directory to write to, of which nothing is there yet.
+/// Creates the output directory, which must not exist yet, or be empty.
 inline durable_directory new_directory(std::string const& path) {
   std::error_code failure;
   if (std::filesystem::exists(path, failure) && !std::filesystem::is_empty(path, failure))

@@ -22,10 +22,10 @@
 namespace edl {
 namespace data::detail {
 
-// Of table.hpp, which may be on its way to include this.
+// Declared in table.hpp, which may be including this file.
 EDL_INLINE std::string look_alike(std::string_view wanted, std::vector<std::string_view> const& names);
 
-/// A name from a file, fit for a line of text.
+/// A name from a file, made safe for a line of text.
 inline std::string printable(std::string_view name) {
   std::string text(name.substr(0, 64));
   for (char& c : text)
@@ -69,7 +69,7 @@ EDL_INLINE void detail::check_extents(std::string_view name, std::size_t values,
                        counted(values, "value"),
                        given.size() > 1 ? fmt::format(" ({})", shown_extents(given)) : "", wanted,
                        extents.size() > 1 ? fmt::format(" ({})", shown_extents(extents)) : ""));
-  // What an author reads as a flat list may lie in any extents.
+  // A list that an author reads as flat may have any extents.
   if (extents.size() > 1 && !fits_extents(extents, {}) && !fits_extents(given, extents))
     refuse(fmt::format("'{}' is {}, the network takes {}: transpose it, or read it flat in `feed`",
                        data::detail::printable(name), shown_extents(given), shown_extents(extents)));
@@ -212,8 +212,8 @@ EDL_INLINE void example::add_floats() {
   }
 }
 
-/// Reads protobuf's wire format with its own low-level stream, without generated classes. Every function is
-/// false on malformed bytes. Lengths are compared with what is left before anything is believed.
+/// Parses protobuf's wire format with protobuf's low-level stream, without generated classes. Every function
+/// returns false for malformed bytes. Lengths are checked against the remaining bytes before use.
 class example_parser {
  public:
   example_parser(example& into, std::string_view serialised)
@@ -236,7 +236,7 @@ class example_parser {
   static constexpr std::uint32_t varint(std::uint32_t field) { return field << 3; }
   static constexpr std::uint32_t fixed32(std::uint32_t field) { return field << 3 | 5; }
 
-  /// Each field up to the limit.
+  /// Calls `field` for each field up to the limit.
   template <class Field>
   bool fields(Field&& field) {
     while (in_.BytesUntilLimit() > 0) {
@@ -283,7 +283,7 @@ class example_parser {
       case 5:
         return in_.BytesUntilLimit() >= 4 && in_.Skip(4);
       default:
-        return false;  // groups, which no writer of these messages ever made
+        return false;  // groups, which no writer of these messages has ever used
     }
   }
 
@@ -307,8 +307,8 @@ class example_parser {
     return true;
   }
 
-  /// The feature of that name, which is added where there is none. To look through many one by one would take
-  /// time by their square.
+  /// The feature with this name; it is added if there is none. A linear search over many features would take
+  /// quadratic time.
   example::entry& place(std::string_view key) {
     auto& features = into_.features_;
     if (features.size() < 64) {
@@ -337,7 +337,7 @@ class example_parser {
     });
   }
 
-  /// A list goes on with what the same feature began; one of another kind replaces it.
+  /// Appends to what the same feature has so far; a list of another kind replaces it.
   template <class Field>
   bool list(example::kind what, std::size_t end, Field&& field) {
     if (value_.type != what) {
@@ -391,7 +391,7 @@ class example_parser {
   std::string_view whole_;
   google::protobuf::io::CodedInputStream in_;
   example::entry value_;
-  std::unordered_map<std::string, std::size_t> known_;  // where a name's feature is; empty while they are few
+  std::unordered_map<std::string, std::size_t> known_;  // name → feature; empty while there are few
 };
 
 EDL_INLINE void example::parse(std::string_view serialised) {
@@ -495,7 +495,7 @@ EDL_INLINE void encode(example const& record, std::string& into) {
   std::iota(order.begin(), order.end(), std::size_t(0));
   std::sort(order.begin(), order.end(), [&](auto a, auto b) { return record.name(a) < record.name(b); });
 
-  // Sizes of each feature's values, list, Feature and map entry, inside out.
+  // Sizes of each feature's values, list, Feature and map entry, from the inside out.
   struct sizes {
     std::size_t values, list, feature, entry;
   };

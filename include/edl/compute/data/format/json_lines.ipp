@@ -20,18 +20,18 @@ namespace detail {
 inline constexpr std::size_t json_line_limit = 16u << 20, json_columns = 16'384, json_block = 1u << 20,
                              json_depth = 64;
 
-/// What one line says of one feature. Storage is kept.
+/// The values of one feature in one line. Reuses its storage.
 struct json_values {
   std::string name;
   example::kind type = example::kind::none;
   std::vector<std::int64_t> integers;
   std::vector<double> floats;  // as many, where they are integers
   std::vector<std::string> texts;
-  std::string too_long;   // the first whole number that no integer holds
+  std::string too_long;   // the first whole number that does not fit an integer
   bool fraction = false;  // has another float
 };
 
-/// The members of a line, by the events of the library's parser, which does not recurse.
+/// Collects the members of a line from the events of the library's parser, which does not recurse.
 class json_row {
  public:
   using number_integer_t = nlohmann::json::number_integer_t;
@@ -40,7 +40,7 @@ class json_row {
   using string_t = nlohmann::json::string_t;
   using binary_t = nlohmann::json::binary_t;
 
-  /// False: `refused` says why, and `place` at which column if that is known; 0 otherwise.
+  /// False: `refused` has the reason, and `place` the column if it is known; 0 otherwise.
   bool parse(std::string_view text) {
     used_ = 0;
     scopes_.clear();
@@ -56,7 +56,7 @@ class json_row {
 
   std::string refused;
   std::size_t place = 0;
-  bool spells = false;  // numbers have their texts, too
+  bool spells = false;  // also keeps the texts of numbers
 
   bool null() {
     if (!in_list()) return finish();
@@ -117,7 +117,7 @@ class json_row {
     std::size_t path = 0;  // how much of the path leads here
   };
 
-  /// What is there that is no JSON; `place` becomes where it begins.
+  /// Describes the text that is not valid JSON; sets `place` to its beginning.
   std::string described(std::string const& token, nlohmann::json::exception const& e) {
     constexpr int out_of_range = 406;
     constexpr std::string_view around = " \t\r,:[]{}\"";
@@ -171,7 +171,7 @@ class json_row {
     return true;
   }
 
-  /// Room for a value of this kind, of the feature that the path names.
+  /// Makes room for a value of this kind in the feature that the path names.
   bool take(example::kind what) {
     if (scopes_.empty()) return refuse("expected an object");
     if (!in_list() && !begin_feature()) return false;
@@ -273,7 +273,7 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
   struct seen {
     example::kind number = example::kind::none;
     std::uint64_t numbers = 0, texts = 0;  // records
-    std::uint64_t long_line = 0;           // the first with a whole number that is too large
+    std::uint64_t long_line = 0;           // the first line with a whole number that is too large
     std::string too_long;
     bool fraction = false;
   };
@@ -285,7 +285,7 @@ EDL_INLINE json_lines_source::json_lines_source(std::string const& path) : file_
     if (text.find_first_not_of(" \t\r") != text.npos) {
       lines_.push_back({begin, std::uint32_t(text.size())});
       numbers_.push_back(number);
-      // What is wrong with a line is told when it is read.
+      // An error in a line is reported when the line is read.
       for (std::size_t i = 0, n = row.parse(text) ? row.size() : 0; i < n; ++i) {
         auto const [known, fresh] = places_.try_emplace(row[i].name, columns_.size());
         if (fresh) columns_.push_back({row[i].name, example::kind::none});

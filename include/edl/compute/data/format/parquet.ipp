@@ -26,7 +26,7 @@
 
 namespace edl::data::detail {
 
-/// The digits of a number in two's complement, the big end first, with '-' before a negative one.
+/// The decimal digits of a big-endian number in two's complement, with '-' before a negative one.
 inline std::string digits_of(std::string_view big_endian) {
   std::string bytes(big_endian), digits;
   bool const negative = !bytes.empty() && (bytes[0] & 0x80) != 0;
@@ -35,7 +35,7 @@ inline std::string digits_of(std::string_view big_endian) {
     for (auto c = bytes.rbegin(); c != bytes.rend() && ++*c == 0; ++c) {
     }
   }
-  do {  // divides by ten
+  do {  // long division by ten
     unsigned rest = 0;
     bool left = false;
     for (char& c : bytes) {
@@ -61,7 +61,7 @@ inline void put_decimal(std::string digits, int behind, std::string& into) {
   into += negative ? "-" + digits : digits;
 }
 
-/// HH:MM:SS, with a fraction of the seconds where there is one; `digits` behind the point are counted.
+/// HH:MM:SS, with a fraction of `digits` digits unless it is zero.
 inline void put_time(std::int64_t time, int digits, std::string& into) {
   std::int64_t whole = 1;
   for (int i = 0; i < digits; ++i) whole *= 10;
@@ -232,8 +232,8 @@ namespace detail {
 
 inline constexpr std::uint64_t parquet_header_limit = 1u << 20;
 
-/// Pages of a file, unpacked when they are asked for and kept up to a number of bytes, beside the last one of
-/// each column.
+/// Pages of a file, unpacked on demand. It caches them up to a number of bytes, besides the last one of each
+/// column.
 class parquet_pages {
  public:
   struct place {
@@ -252,7 +252,7 @@ class parquet_pages {
   parquet_pages(input_file const& file, parquet_metadata const& of, std::size_t bytes)
       : file_(file), of_(of), most_(bytes), now_(of.columns.size()) {}
 
-  /// The page in which a row of a row group begins. Valid until the next one of its column is asked for.
+  /// The page in which a row of a row group begins. Valid until the next call for its column.
   place& find(std::size_t group, std::size_t column, std::uint64_t row) {
     current& now = now_[column];
     if (!now.in || now.group != group) now = {.in = &open(group, column), .group = group};
@@ -264,10 +264,10 @@ class parquet_pages {
     return load(column);
   }
 
-  /// Nothing more of this column is asked for, by now.
+  /// Releases the column's current page.
   void release(std::size_t column) { now_[column] = {}; }
 
-  /// The one behind it in the row group; null: it is the last.
+  /// The next page in the row group; null: this is the last.
   place* next(std::size_t column) {
     current& now = now_[column];
     if (now.at + 1 == now.in->places.size()) return nullptr;
@@ -281,7 +281,7 @@ class parquet_pages {
     std::size_t group = 0, at = 0;
   };
 
-  /// Does something with what lies at a place; an error of it says which place that is.
+  /// Calls `act` for a place; an error then names the place.
   template <class Act>
   auto at_place(std::size_t group, std::size_t column, std::uint64_t at, Act&& act) const try {
     return act();
@@ -305,7 +305,7 @@ class parquet_pages {
     return bytes_;
   }
 
-  /// A page without its header, as it is stored.
+  /// The stored bytes of a page after its header.
   std::string_view body(place const& p) {
     auto const bytes = read(p.at + p.header.header, p.header.size);
     if (auto const found = p.header.has_checksum ? crc32(bytes) : 0;
@@ -316,7 +316,7 @@ class parquet_pages {
   }
 
   parquet_page_header header(std::uint64_t at, std::uint64_t end) {
-    // A header may hold texts of any length, as the least and the largest value.
+    // A header may contain texts of any length, as the smallest and the largest value.
     for (std::uint64_t count = 128;; count *= 8) {
       std::uint64_t const now = std::min({count, end - at, parquet_header_limit});
       try {
@@ -390,7 +390,7 @@ class parquet_pages {
     at_place(now.group, column, p.at, [&] {
       auto page = std::make_unique<parquet_page>(read_parquet_page(
           of_.columns[column], stored(now.group, column).codec, p.header, body(p), now.in->dictionary));
-      // Rows are taken from it by what was counted when its column was opened.
+      // Rows are located by the counts that were read when the column was opened, so they must match.
       if (page->count != p.header.values ||
           (of_.columns[column].list_definition > 0 && page->rows.size() != p.rows.begun))
         throw changed_error(fmt::format("{}: was changed while it was being read", file_.path()));
@@ -402,7 +402,7 @@ class parquet_pages {
     return p;
   }
 
-  /// Drops the page that was used longest ago, and what no page needs; false: all are in use.
+  /// Drops the least recently used page, and the data that no page needs; false: all are in use.
   bool forget() {
     place* oldest = nullptr;
     for (auto it = chunks_.begin(); it != chunks_.end();) {
@@ -519,7 +519,7 @@ class parquet_reader final : public choosing_reader {
       build.bytes(name, missing ? std::string_view() : found);
       if (missing) return;
       if (auto const n = number_from<std::int64_t>(found)) build.also(*n);
-      // Of numbers that are too large for an integer, a float would be another one.
+      // If a number is too large for an integer, a float would be a different number.
       if (auto const n = spelled ? std::nullopt : number_from<double>(found)) build.also(float(*n));
     } else if (missing) {
       return;
@@ -533,7 +533,7 @@ class parquet_reader final : public choosing_reader {
     }
   }
 
-  /// A row of a list, which may go on in the pages behind.
+  /// Reads a row of a list, which may continue in the following pages.
   void list(std::size_t column, parquet_pages::place& first, std::uint64_t row, example_builder& build) {
     auto const& c = from_.metadata_.columns[column];
     auto const& [name, kind, spelled, says_nothing] = from_.columns_[column];
@@ -618,7 +618,7 @@ EDL_INLINE void parquet_source::find_large_numbers() {
           return std::string(text_at(c, *page.values, v, text));
       return std::nullopt;
     };
-    // What is wrong with a page is told when its rows are read.
+    // An error in a page is reported when its rows are read.
     try {
       for (std::size_t g = 0; g < metadata_.groups.size() && !columns_[i].spelled; ++g) {
         if (metadata_.groups[g].rows == 0) continue;
@@ -636,7 +636,7 @@ EDL_INLINE void parquet_source::find_large_numbers() {
     } catch (changed_error const&) {
       throw;
     } catch (detail::unread_error const&) {
-      throw;  // another process may be able to read it, and the column must be of one type in all
+      throw;  // another process may be able to read it, and all must give the column one type
     } catch (data_error const&) {
     }
   }

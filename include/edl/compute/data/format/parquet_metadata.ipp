@@ -19,7 +19,7 @@ namespace edl::data::detail {
 inline constexpr std::uint64_t parquet_metadata_limit = 256u << 20;
 inline constexpr std::size_t parquet_columns = 16'384, parquet_depth = 32, parquet_name = 4'096;
 
-/// A node of the schema: a column, or what holds columns.
+/// A node of the schema: a column, or a group of columns.
 struct parquet_node {
   int type = -1, width = 0, repetition = 0, converted = -1, scale = 0, precision = 0, bits = 0;
   std::string name;
@@ -101,7 +101,7 @@ inline parquet_node parse_parquet_node(thrift_reader& in) {
         return false;
     }
   });
-  // What older writers say, in the newer terms (LogicalTypes.md), by ConvertedType.
+  // Translates ConvertedType, which older writers use, to the newer terms (LogicalTypes.md).
   struct newer {
     int logical = 0, unit = 0;
     bool is_unsigned = false;
@@ -135,7 +135,7 @@ inline parquet_node parse_parquet_node(thrift_reader& in) {
   return n;
 }
 
-/// Makes columns of the schema's nodes, which stand depth first.
+/// Converts the schema's nodes, in depth-first order, to columns.
 class parquet_schema {
  public:
   parquet_schema(std::vector<parquet_node> nodes, parquet_metadata& into)
@@ -156,8 +156,8 @@ class parquet_schema {
     std::string path;
     std::uint32_t definition = 0, list = 0;
     int depth = 0;
-    bool unnamed = false;       // what lists have between themselves and their elements
-    char const* out = nullptr;  // why columns here are left out
+    bool unnamed = false;       // the level between a list and its elements
+    char const* out = nullptr;  // why columns below are left out
   };
 
   parquet_node const& next() {
@@ -169,7 +169,7 @@ class parquet_schema {
     parquet_node const& n = next();
     if (++p.depth > int(parquet_depth)) throw data_error("its schema has too many groups in one another");
     if (!std::exchange(p.unnamed, false)) p.path += (p.path.empty() ? "" : ".") + n.name;
-    // Each of many columns has the names of all groups around it.
+    // Each column's name contains all groups around it, so many columns would multiply a long path.
     if (p.path.size() > parquet_name)
       throw data_error(fmt::format("the name of column '{}' has more than {} bytes",
                                    edl::printable(p.path, 64), parquet_name));
@@ -197,7 +197,7 @@ class parquet_schema {
     if (leaves_ > parquet_columns) throw data_error(fmt::format("has more than {} columns", parquet_columns));
   }
 
-  /// Why it is not read; null: it is.
+  /// The reason why the column cannot be read; null: it can.
   static char const* fill(parquet_node const& n, parquet_column& c) {
     using enum parquet_type;
     if (n.type < 0 || n.type > int(fixed_bytes)) return "its type is unknown";
@@ -247,7 +247,7 @@ class parquet_schema {
   std::set<std::string> names_;
 };
 
-/// A column of a row group. Its place is 0 where it is encrypted.
+/// Parses a column of a row group. Its place is 0 if it is encrypted.
 inline parquet_chunk parse_parquet_chunk(thrift_reader& in, std::uint64_t end) {
   using type = thrift_reader::type;
   parquet_chunk c;

@@ -16,7 +16,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 
-// The encodings stand in apache/parquet-format, Encodings.md.
+// The encodings are defined in apache/parquet-format, Encodings.md.
 namespace edl::data::detail {
 
 EDL_INLINE parquet_page_header parse_parquet_page_header(std::string_view bytes) {
@@ -81,7 +81,7 @@ EDL_INLINE parquet_page_header parse_parquet_page_header(std::string_view bytes)
     if (from > 9 || from == 1) throw data_error(fmt::format("has the unknown encoding {}", from));
     *to = parquet_encoding(from);
   }
-  // Version 2 has no other, whatever a header of version 1 beside it says.
+  // Version 2 allows no other encoding, whatever the fields of version 1 say.
   if (h.type == kind::data_v2) h.definition = h.repetition = parquet_encoding::rle;
   if (h.unpacked > parquet_page_limit || h.values > parquet_values_limit)
     throw data_error(
@@ -90,7 +90,7 @@ EDL_INLINE parquet_page_header parse_parquet_page_header(std::string_view bytes)
   return h;
 }
 
-/// The number of `width` bits from bit `at` on, the low bits first. They lie in `bytes`.
+/// The number of `width` bits at bit `at` of `bytes`, least significant bits first.
 inline std::uint64_t bits_at(std::string_view bytes, std::size_t at, unsigned width) {
   std::size_t const first = at / 8;
   auto const shift = unsigned(at % 8);
@@ -139,7 +139,7 @@ EDL_INLINE void read_parquet_deltas(byte_cursor& from, std::size_t count, std::v
       (block / parts) % 8 != 0)
     throw data_error(fmt::format("deltas in blocks of {} by {}", block, parts));
   if (total != count) throw data_error(fmt::format("says {} deltas for {} values", total, count));
-  // Numbers wrap around, by the format.
+  // The format lets numbers wrap around.
   auto last = std::uint64_t(from.zigzag());
   if (count == 0) return;
   into.reserve(into.size() + count);
@@ -149,11 +149,11 @@ EDL_INLINE void read_parquet_deltas(byte_cursor& from, std::size_t count, std::v
     auto const least = std::uint64_t(from.zigzag());
     auto const widths = from.take(parts);
     for (char const byte : widths) {
-      if (left == 0) break;  // parts behind the last value have no bytes
+      if (left == 0) break;  // parts after the last value have no bytes
       unsigned const width = static_cast<unsigned char>(byte);
       if (width > 64) throw data_error(fmt::format("deltas of {} bits at byte {}", width, from.offset()));
       std::size_t const now = std::min(each, left);
-      // Some writers cut the last part off.
+      // Some writers truncate the last part.
       auto const packed =
           from.take(std::max((now * width + 7) / 8, std::min(each * width / 8, from.left().size())));
       for (std::size_t i = 0; i < now; ++i)
@@ -163,9 +163,9 @@ EDL_INLINE void read_parquet_deltas(byte_cursor& from, std::size_t count, std::v
   }
 }
 
-/// A pool of fixed_bytes, bytes or int96 gets this value, too.
+/// Appends a value to a pool of fixed_bytes, bytes or int96.
 inline void add_parquet_bytes(std::string_view prefix, std::string_view rest, parquet_values& into) {
-  // Prefixes are taken from the values before, so that few bytes of a page can say many.
+  // Prefixes refer to earlier values, so a few bytes of a page can expand to many.
   if (into.bytes.size() + prefix.size() + rest.size() > parquet_page_limit)
     throw data_error(fmt::format("its values have more than {} bytes", parquet_page_limit));
   into.bytes.append(prefix).append(rest);
@@ -234,7 +234,7 @@ inline bool is_text(parquet_column const& c) {
   return c.type == parquet_type::bytes || c.type == parquet_type::fixed_bytes;
 }
 
-/// Reading a number's digits takes time by the square of their count.
+/// Parsing a number's digits takes quadratic time, so their count is limited.
 inline void check_decimals(parquet_column const& column, parquet_values const& all) {
   if (column.meaning != parquet_meaning::decimal) return;
   for (std::size_t i = 0; i < all.ends.size(); ++i)
@@ -242,7 +242,7 @@ inline void check_decimals(parquet_column const& column, parquet_values const& a
       throw data_error(fmt::format("a decimal of {} bytes, expected 1 to {}", size, parquet_decimal_bytes));
 }
 
-/// Values that refer to no dictionary.
+/// Reads values that do not refer to a dictionary.
 inline void read_own_values(parquet_column const& column, parquet_encoding encoding, byte_cursor& from,
                             std::size_t count, parquet_values& into) {
   using enum parquet_encoding;
@@ -363,7 +363,7 @@ inline std::vector<std::uint32_t> read_levels(std::string_view bytes, parquet_en
   if (encoding == parquet_encoding::rle) {
     byte_cursor at(bytes);
     read_parquet_runs(at, width, count, all);
-  } else {  // packed with the high bits first
+  } else {  // packed with the most significant bits first
     for (std::size_t i = 0, bit = 0; i < count; ++i) {
       std::uint32_t n = 0;
       for (unsigned b = 0; b < width; ++b, ++bit)

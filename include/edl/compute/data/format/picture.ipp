@@ -31,7 +31,7 @@
 namespace edl {
 namespace data::detail {
 
-/// What each place of a resized axis is made of: neighbours, each with a weight.
+/// The sources of each place of a resized axis: neighbours with weights.
 struct resized_axis {
   std::vector<std::size_t> first, begin;  // the first neighbour; its weight's place
   std::vector<float> weights;
@@ -57,7 +57,7 @@ struct resized_axis {
     begin.push_back(weights.size());
   }
 
-  /// Adds up, for place `i`, what `of(neighbour)` points to: `n` values each.
+  /// Sums, for place `i`, the `n` values at `of(neighbour)`, weighted.
   template <class Of>
   void put(std::size_t i, Of&& of, std::size_t n, float* into) const {
     std::fill_n(into, n, 0.0f);
@@ -109,19 +109,17 @@ EDL_INLINE void resize(picture const& from, shape to, std::span<float> into) {
 
 }  // namespace edl
 
-// These need what stands in cstdio.
-
 namespace edl::data {
 namespace detail {
 
 inline constexpr std::uint64_t most_side = 65'535;
 
-/// What a library says of a file; it is one line, and says nothing of a terminal's.
+/// A library's error message about a file, as one line without control characters.
 inline data_error picture_failure(std::string_view format, char const* said) {
   return data_error(fmt::format("{} is damaged: {}", format, edl::printable(said, 128)));
 }
 
-/// Room for a picture, once its size is known to be a sane one.
+/// Allocates a picture after checking its size.
 inline void shape_pixels(std::uint64_t height, std::uint64_t width, int channels, pixels& into) {
   if (height < 1 || width < 1 || height > most_side || width > most_side || height * width > most_places)
     throw data_error(fmt::format("says that it has {} × {} places; at most {} are read, and {} a side",
@@ -130,8 +128,8 @@ inline void shape_pixels(std::uint64_t height, std::uint64_t width, int channels
   into.values.resize(into.extents.size());
 }
 
-// The libraries for PNG and JPEG leave by longjmp. What they may leave stands in a struct that another
-// function owns, so that nothing is to be destroyed on the way.
+// The libraries for PNG and JPEG report errors by longjmp. So all state lives in a struct that the calling
+// function owns, and no destructor is skipped.
 
 struct png_input {
   std::string_view left;
@@ -140,7 +138,7 @@ struct png_input {
   png_infop info = nullptr;
   std::vector<png_bytep> rows;
   std::uint64_t bits = 0;  // of a place in the file
-  std::string refused;     // by us, not by the library
+  std::string refused;     // our own error, not the library's
   char said[128] = "no reason given";
 
   ~png_input() { png_destroy_read_struct(&png, &info, nullptr); }
@@ -159,11 +157,11 @@ inline void png_take(png_structp png, png_bytep to, std::size_t count) {
   of->left.remove_prefix(count);
 }
 
-/// Makes room for the rows; false where the header asks for too much.
+/// Allocates the rows; false if the header claims too much.
 inline bool png_room(png_input& of, std::size_t file_size) noexcept try {
   std::uint64_t const height = png_get_image_height(of.png, of.info),
                       width = png_get_image_width(of.png, of.info);
-  // A byte of a deflated stream makes 1,032 at most.
+  // A byte of a deflated stream expands to at most 1,032 bytes.
   if (std::uint64_t const bits = height * width * of.bits;
       height <= most_side && width <= most_side && bits / 8 > (std::uint64_t(file_size) + 16) * 1032)
     throw data_error(
@@ -178,7 +176,7 @@ inline bool png_room(png_input& of, std::size_t file_size) noexcept try {
   return false;
 }
 
-/// False where the library or we refuse the file.
+/// False if the library or this code rejects the file.
 inline bool png_read(png_input& of) {
   std::size_t const size = of.left.size();
   if (setjmp(png_jmpbuf(of.png)) != 0) return false;  // NOLINT: it is the library's way
@@ -234,7 +232,8 @@ inline void jpeg_fail(j_common_ptr of) {
   std::longjmp(self.leave, 1);  // NOLINT: it is the library's way
 }
 
-/// Bytes that are missing or make no sense are only a warning there, and the rest of the picture is grey.
+/// The library only warns of missing or corrupt bytes, and leaves the rest of the picture grey: this makes it
+/// an error.
 inline void jpeg_warn(j_common_ptr of, int level) {
   int const code = of->err->msg_code;
   if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE ||
@@ -242,7 +241,7 @@ inline void jpeg_warn(j_common_ptr of, int level) {
     jpeg_fail(of);
 }
 
-/// Each scan goes over the whole picture, and costs a file a few bytes.
+/// Each scan covers the whole picture, but costs a file only a few bytes, so their number is limited.
 inline void jpeg_count_scans(j_common_ptr of) {
   constexpr int most_scans = 200;
   if (!of->is_decompressor || reinterpret_cast<j_decompress_ptr>(of)->input_scan_number <= most_scans) return;
@@ -374,7 +373,7 @@ class picture_reader final : public reader {
   pixels pixels_;
 };
 
-/// Whether a folder within another is that one itself or holds it, which only links make so.
+/// Whether a nested folder is this directory or contains it, which is possible only through links.
 inline bool leads_back(std::string const& directory, std::string const& folder) {
   std::error_code failure;
   auto const within = std::filesystem::canonical(directory, failure),
@@ -455,7 +454,7 @@ EDL_INLINE std::uint64_t picture_folder::digest(std::size_t shard) const {
   for (auto const& name : classes_) sum.add(name);
   for (auto const& [of_class, name] : files_) {
     detail::input_file const in(directory_ + "/" + name);
-    // PNG's checksums stand there, and the codes of JPEG and WebP depend on all before them.
+    // PNG's checksums are at the end, and the codes of JPEG and WebP depend on everything before them.
     auto const n = std::min<std::uint64_t>(sizeof last, in.size());
     in.read(in.size() - n, last, std::size_t(n));
     sum.add(name);

@@ -27,11 +27,11 @@ static_assert(std::endian::native == std::endian::little,
 
 inline constexpr std::uint32_t recordio_magic = 0x01020304;
 inline constexpr std::size_t recordio_header_bytes = 20;
-inline constexpr std::size_t recordio_chunk_limit = 1u << 30;  // stored or unpacked
+inline constexpr std::size_t recordio_chunk_limit = 1u << 30;  // of stored or of unpacked bytes
 
 using recordio_header = std::array<std::uint32_t, 5>;
 
-/// What a header says in a layout; whether it can be is for the caller to see.
+/// A header's claims in one layout; the caller checks whether they are possible.
 struct recordio_claim {
   std::uint32_t checksum, compressor, size, records;
   std::uint32_t first_compressor;
@@ -48,14 +48,14 @@ inline std::uint32_t payload_checksum(std::string_view payload, recordio_layout 
   return layout == recordio_layout::go ? crc32(payload) : crc32c(payload);
 }
 
-/// Which layout the first header is of. Both have a legal compressor only in the oddest of files; the
-/// checksum decides.
+/// Determines the layout from the first header. Only very unusual files have a legal compressor in both
+/// layouts; the checksum then decides.
 EDL_INLINE recordio_layout detect_layout(input_file const& file, recordio_header const& header) {
   auto const go = interpret(header, recordio_layout::go), python = interpret(header, recordio_layout::python);
   if (!python.known_compressor()) return recordio_layout::go;
   if (!go.known_compressor()) return recordio_layout::python;
   if (go.size > file.size() - recordio_header_bytes) return recordio_layout::python;
-  std::string payload(go.size, '\0');  // 1 to 3 bytes: what is a size to one is a compressor to the other
+  std::string payload(go.size, '\0');  // 1 to 3 bytes, because one layout's size is the other's compressor
   file.read(recordio_header_bytes, payload.data(), payload.size());
   return crc32(payload) == go.checksum ? recordio_layout::go : recordio_layout::python;
 }
@@ -89,13 +89,13 @@ EDL_INLINE recordio_index index_recordio(std::string const& path, bool skip_dama
         throw refuse(
             fmt::format("a payload of {} bytes is expected, {} are left; the file is cut off or damaged",
                         claim.size, rest - detail::recordio_header_bytes));
-      // No compressor packs more than 1,032 to 1 (deflate), and a record takes 4 bytes at least.
+      // No compressor reaches more than 1,032 to 1 (deflate), and a record takes at least 4 bytes.
       auto const unpacked =
           std::min<std::uint64_t>(detail::recordio_chunk_limit, std::uint64_t(claim.size) * 1032);
       if (claim.size > detail::recordio_chunk_limit || claim.records > unpacked / 4)
         throw refuse(fmt::format("{} records in {} bytes cannot be", claim.records, claim.size));
-      // The checksum covers the payload only; without this a count damaged to 0 would hide records without a
-      // word.
+      // The checksum covers only the payload; without this check, a count damaged to 0 would silently hide
+      // records.
       if (claim.records == 0 && claim.size > 0)
         throw refuse(fmt::format("a payload of {} bytes says that it holds no records", claim.size));
       index.chunks.push_back({at, index.records, claim.size, claim.records, claim.checksum,
@@ -168,7 +168,7 @@ EDL_INLINE void recordio_reader::load(std::size_t number, cached& into) {
   } catch (changed_error const& e) {
     throw changed_error(placed(e.what()));
   } catch (detail::unread_error const&) {
-    throw;  // may be read the next time
+    throw;  // the error may be transient
   } catch (data_error const& e) {
     into.failure = placed(e.what());
   }
@@ -217,7 +217,7 @@ EDL_INLINE bool recordio_reader::split_frames(std::uint32_t records, cached& int
   }
   return !detail::take_snappy_frame(stream, left, frame);
 } catch (data_error const&) {
-  return false;  // unpacking all of it will tell what is wrong
+  return false;  // unpacking all of it will report the error
 }
 
 EDL_INLINE recordio_reader::cached& recordio_reader::find(std::size_t chunk) {
@@ -231,7 +231,7 @@ EDL_INLINE recordio_reader::cached& recordio_reader::find(std::size_t chunk) {
     held += slot.payload.capacity() + slot.records.capacity() * sizeof(extent);
   }
   if (slot_ == cache_.size()) {
-    // Chunks of a kilobyte are common in the older layout; looking for one must stay cheap.
+    // The older layout often has chunks of a kilobyte, so looking one up must stay cheap.
     bool const room = cache_.size() < 256 && held + index_->chunks[chunk].size <= cache_bytes_;
     if (cache_.size() < 2 || room)
       cache_.emplace_back();
@@ -285,7 +285,7 @@ EDL_INLINE void recordio_writer::write(std::string_view record) {
   if (record.size() >= options_.max_chunk_bytes)
     throw error(fmt::format("{}: record {} has {} bytes, a chunk holds less than {}; allow larger chunks",
                             file_.path(), records_, record.size(), options_.max_chunk_bytes));
-  // The second limit is the reader's: prefixes do not count for the first, and there may be nothing else.
+  // The second limit is the reader's: prefixes do not count toward the first, and records may be empty.
   if (bytes_ + record.size() > options_.max_chunk_bytes ||
       std::max(unpacked_, payload_.size()) + 2 * record.size() + 64 > detail::recordio_chunk_limit)
     flush();
@@ -373,7 +373,7 @@ EDL_INLINE std::unique_ptr<reader> recordio_source::open() const {
 }
 
 EDL_INLINE std::uint64_t recordio_source::digest(std::size_t shard) const {
-  // A chunk's header has the checksum of its records.
+  // A chunk's header contains the checksum of its records.
   detail::content_digest sum;
   for (recordio_index::chunk const& c : files_.at(shard)->chunks)
     for (std::uint64_t const number :
@@ -398,7 +398,7 @@ inline bool sound_head(char const* head) {
   return number_of<std::uint32_t>(head + 8) == masked(crc32c({head, 8}));
 }
 
-/// Heads in ascending order; where they lie near each other, many are read at once.
+/// Reads heads in ascending order; if they are close to each other, it reads many at once.
 class tfrecord_heads {
  public:
   explicit tfrecord_heads(input_file const& file) : file_(file) {}
@@ -412,7 +412,7 @@ class tfrecord_heads {
     return block_.data() + (offset - begin_);
   }
 
-  /// Of the record before: to read what lies between large ones would be for nothing.
+  /// `size`: of the previous record. Between large records reading ahead would be wasted.
   void expect(std::uint64_t size) { ahead_ = size < 4096 ? 256u << 10 : tfrecord_head; }
 
  private:

@@ -32,9 +32,9 @@ EDL_INLINE std::string detail::spelled_note(std::string const& path, std::uint64
 
 namespace detail {
 
-/// What a name looks like, about: letters without their marks and case, blanks left out.
+/// A simplified form of a name for comparison: no diacritics, lower case, no blanks.
 inline std::string looks_of(std::string_view name) {
-  // U+00C0 to U+017F without marks, a letter each.
+  // U+00C0 to U+017F without diacritics, one letter each.
   constexpr std::string_view bare =
       "aaaaaaaceeeeiiiidnooooo*ouuuuytsaaaaaaaceeeeiiiidnooooo/ouuuuyty"
       "aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiiiiijjkkkllllllllll"
@@ -110,9 +110,10 @@ EDL_INLINE void agree(std::span<table* const> files) {
 namespace detail {
 
 inline constexpr std::size_t csv_row_limit = 16u << 20, csv_block = 1u << 20, csv_columns = 16'384;
-inline constexpr std::size_t csv_lines_kept = 256;  // so many rows are read to tell the line of one
+inline constexpr std::size_t csv_lines_kept = 256;  // the line of every so many rows is stored
 
-/// Where a character leaves us, by RFC 4180; a quote in the middle of a bare field is an ordinary character.
+/// The parser's state after a character, by RFC 4180; a quote in the middle of a bare field is an ordinary
+/// character.
 enum class csv_state { begin, bare, quoted, quote };
 
 constexpr csv_state csv_next(csv_state s, char c, char delimiter) {
@@ -123,10 +124,10 @@ constexpr csv_state csv_next(csv_state s, char c, char delimiter) {
   return s == csv_state::quote ? csv_state::quote : csv_state::bare;
 }
 
-/// The fields of one row, unquoted, in storage that is kept.
+/// The fields of one row, unquoted. Reuses its storage.
 class csv_fields {
  public:
-  /// Takes the first row of `text`; false if there is something behind a closing quote.
+  /// Splits the first row of `text`; false if text follows a closing quote.
   bool split(std::string_view text, char delimiter) {
     text_.clear();
     ends_.clear();
@@ -161,26 +162,26 @@ class csv_fields {
   std::vector<std::size_t> ends_;
 };
 
-/// Cells are trimmed of blanks that are no line breaks.
+/// Blanks that are trimmed from cells; line breaks stay.
 inline constexpr std::string_view cell_blanks = " \t";
 
-/// The kind of a column that has this value alone; it is no blank one.
+/// The kind of a column with only this value, which is not blank.
 inline example::kind kind_of(std::string_view text) {
   if (number_from<std::int64_t>(text)) return example::kind::integers;
   return number_from<double>(text) ? example::kind::floats : example::kind::strings;
 }
 
-/// What the cells of a column are.
+/// Statistics of a column's cells.
 struct csv_cells {
-  std::uint64_t missing = 0, missing_line = 0;  // cells with a word for that, and the first
+  std::uint64_t missing = 0, missing_line = 0;  // cells with a word for "missing", and the first one's line
   std::string missing_word;
   std::uint64_t numbers = 0, texts = 0, line = 0;  // `line` is that of the first text
   std::string first;                               // text
   std::uint64_t fractions = 0, long_line = 0;      // of the first whole number that is too large
   std::string too_long;
 
-  /// Takes one more that is not empty, and gives the column's kind with it. `word`: it may say that a number
-  /// is missing.
+  /// Counts one more cell that is not empty, and returns the column's kind so far. `word`: the text may mean
+  /// that a number is missing.
   example::kind add(example::kind so_far, std::string_view text, bool word, std::uint64_t at) {
     if (word) {
       if (missing++ == 0) missing_line = at, missing_word = text;
@@ -202,7 +203,7 @@ struct csv_cells {
     return wider(so_far, now);
   }
 
-  /// So few texts among so many numbers are a mistake, in general.
+  /// So few texts among so many numbers are usually a mistake.
   bool nearly_numbers() const { return texts > 0 && numbers / 10 >= texts; }
 };
 
@@ -238,7 +239,7 @@ class csv_reader final : public reader {
         build.bytes(name, empty && !text.empty() ? "" : trimmed(fields_[i], from_.options_.blanks));
         if (!from_.have_numbers_[i]) continue;
         if (auto const value = number_from<std::int64_t>(text)) build.also(*value);
-        // Of numbers that are too large for an integer, a float would be another one.
+        // If a number is too large for an integer, a float would be a different number.
         if (auto const value = spelled ? std::nullopt : number_from<double>(text)) build.also(float(*value));
       } else if (missing || what == example::kind::none) {
         continue;
@@ -324,7 +325,7 @@ EDL_INLINE void csv_source::scan() {
     }
     if (rows_.size() % detail::csv_lines_kept == 0) lines_.push_back(line);
     rows_.push_back(begin);
-    if (!good || fields.size() != columns_.size()) return;  // told when it is read
+    if (!good || fields.size() != columns_.size()) return;  // reported when the row is read
     cells.resize(columns_.size());
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (!options_.columns.empty() && options_.columns[i].kind != example::kind::none) continue;
@@ -335,7 +336,7 @@ EDL_INLINE void csv_source::scan() {
   };
 
   auto state = detail::csv_state::begin;
-  constexpr std::string_view mark = "\xEF\xBB\xBF";  // of UTF-8, which some spreadsheets write
+  constexpr std::string_view mark = "\xEF\xBB\xBF";  // UTF-8's BOM, which some spreadsheets write
   if (file_.size() >= mark.size()) {
     block.resize(mark.size());
     file_.read(0, block.data(), block.size());
@@ -387,7 +388,7 @@ EDL_INLINE void csv_source::scan() {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     auto const& c = cells[i];
     if (c.missing == 0) continue;
-    // A column of nothing but such words holds texts, as far as this file tells.
+    // As far as this file shows, a column with nothing but such words contains texts.
     bool const alone = c.numbers == 0 && c.texts == 0;
     auto const elsewhere = known(columns_[i].name);
     columns_[i].says_nothing = alone && elsewhere == example::kind::none;
@@ -411,7 +412,7 @@ EDL_INLINE void csv_source::scan() {
     have_numbers_[i] = cells[i].numbers > 0;
     nearly_numbers_[i] = cells[i].nearly_numbers();
   }
-  // A float would be another number, and who does not ask for the column does not mind.
+  // A float would be a different number, and a model that does not read the column is not affected.
   for (std::size_t i = 0; i < cells.size(); ++i)
     if (auto const& c = cells[i];
         columns_[i].kind == example::kind::floats && c.long_line > 0 && c.fractions == 0) {
@@ -425,7 +426,7 @@ EDL_INLINE void csv_source::scan() {
       notes_.push_back(fmt::format(
           "{}:{}: '{}' makes column '{}' a text; {} of its cells are numbers, {} are not", file_.path(),
           c.line, c.first, edl::printable(columns_[i].name, 64), c.numbers, c.texts));
-  // Of few rows a text may look like a number, or be empty in each of them.
+  // In a short file, a text column may happen to look like numbers, or be empty in all rows.
   if (options_.columns.empty())
     for (column& c : columns_) c.kind = wider(c.kind, known(c.name));
 }
@@ -447,7 +448,7 @@ EDL_INLINE bool csv_source::is_word_for_empty(std::string_view text) const {
   return options_.missing && std::ranges::find(*options_.missing, text) != options_.missing->end();
 }
 
-// Rows are more lines than one where a quoted field has line ends, and where lines are empty.
+// A row spans several lines if a quoted field contains line ends, or if empty lines precede it.
 EDL_INLINE std::uint64_t csv_source::line_of(std::uint64_t row) const {
   std::size_t const kept = std::size_t(row) / detail::csv_lines_kept;
   std::uint64_t line = lines_[kept];

@@ -21,7 +21,7 @@ namespace detail {
 
 inline constexpr std::uint64_t tar_block = 512, tar_name_limit = 64u << 10, tar_member_limit = 256u << 20;
 
-/// A number in a header: octal digits, or the big end first where the first bit is set.
+/// A number in a header: octal digits, or big-endian binary if the first bit is set.
 inline std::optional<std::uint64_t> tar_number(std::string_view field) {
   if (static_cast<unsigned char>(field[0]) == 0x80) {
     std::uint64_t n = 0;
@@ -37,8 +37,8 @@ inline std::string tar_text(std::string_view field) {
   return std::string(field.substr(0, std::min(field.find('\0'), field.size())));
 }
 
-/// What records `length key=value\n` of an extended header say of a key, the last one of them; empty where
-/// they are malformed.
+/// The value of a key in the records `length key=value\n` of an extended header, the last one if there are
+/// several; nothing if they are malformed.
 inline std::optional<std::string> pax_value(std::string_view records, std::string_view key) {
   std::optional<std::string> found;
   while (!records.empty()) {
@@ -52,7 +52,7 @@ inline std::optional<std::string> pax_value(std::string_view records, std::strin
   return found;
 }
 
-/// The ending of a picture that is decoded.
+/// Whether files with this ending are pictures that are decoded.
 inline bool shows_picture(std::string_view ending) {
   return ending.find('.') == ending.npos && names_picture("x." + std::string(ending));
 }
@@ -60,10 +60,10 @@ inline bool shows_picture(std::string_view ending) {
 struct tar_member {
   std::string name;
   std::uint64_t begin = 0, size = 0;  // of its bytes
-  bool file = true;                   // and no link or device
+  bool file = true;                   // not a link or a device
 };
 
-/// Goes from header to header, and calls `take(member)` for all but directories.
+/// Walks from header to header, and calls `take(member)` for all members except directories.
 template <class Take>
 void walk_tar(input_file const& file, Take&& take) {
   std::string head(tar_block, '\0'), extension;
@@ -79,13 +79,13 @@ void walk_tar(input_file const& file, Take&& take) {
     };
     if (file.size() - at < tar_block) throw refuse("ends within a header of tar; it may be cut off");
     file.read(at, head.data(), head.size());
-    // Blocks of zeros are an end, behind which another archive may have been put.
+    // Blocks of zeros end an archive; another archive may follow.
     ended = head.find_first_not_of('\0') == head.npos;
     if (ended) {
       at += tar_block;
       continue;
     }
-    std::uint64_t sum = 8 * ' ';  // its own place counts as blanks
+    std::uint64_t sum = 8 * ' ';  // the checksum field itself counts as blanks
     for (std::size_t i = 0; i < head.size(); ++i)
       if (i < 148 || i >= 156) sum += static_cast<unsigned char>(head[i]);
     if (tar_number(field(148, 8)) != sum)

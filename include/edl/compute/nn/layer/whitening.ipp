@@ -38,7 +38,7 @@ EDL_INLINE void whiten(view<float> pictures, shape of_one, extent window, double
   for (std::size_t f = 0; f < filters; ++f) {
     auto const e = Eigen::Index(size - 1 - f % size);
     auto v = solver.eigenvectors().col(e);
-    // The sign of an eigenvector is a matter of taste; all processes should have the same.
+    // The sign of an eigenvector is arbitrary; all processes must choose the same.
     Eigen::Index largest = 0;
     v.cwiseAbs().maxCoeff(&largest);
     double const sign = ((v[largest] < 0) != (f / size % 2 == 1)) ? -1 : 1,

@@ -10,7 +10,7 @@
 
 namespace edl::nn::detail {
 
-/// The sum in double, in four parts that a compiler puts side by side.
+/// The sum in double, in four partial sums that a compiler can vectorise.
 template <class T>
 double sum_of(T const* x, std::size_t n) {
   double parts[4]{};

@@ -18,7 +18,7 @@ namespace detail {
 EDL_INLINE std::string python_float(float value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  std::array<char, 32> text{};  // "-d.dddddddde-dd" and no more
+  std::array<char, 32> text{};  // at most "-d.dddddddde-dd"
   auto const end =
       std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::scientific).ptr;
   std::string_view const scientific(text.data(), std::size_t(end - text.data()));
@@ -36,8 +36,8 @@ EDL_INLINE std::string python_float(float value) {
   return out + digits.substr(0, whole) + "." + digits.substr(whole);
 }
 
-/// The counts of a confusion matrix that begins at `at`, as a list of rows, one for each class; `at` is
-/// behind them then. Empty: none begins there.
+/// The counts of the confusion matrix that begins at `at`, as a list of rows, one for each class; moves `at`
+/// to its end. Empty: none begins there.
 inline std::string matrix_at(metric_values const& values, std::size_t& at) {
   constexpr std::string_view corner = "confusion/0/0";
   std::string_view const first = values[at].first;
