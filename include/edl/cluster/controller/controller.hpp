@@ -47,7 +47,7 @@ class controller {
   bool ready() const;
   /// Whether all threads make progress; otherwise `why` names the one that does not.
   bool healthy(std::string& why) const;
-  /// The current metrics, in Prometheus' text format.
+  /// The current metrics, as OpenMetrics text.
   std::string metrics_text() const;
 
  private:

@@ -284,7 +284,7 @@ EDL_INLINE void pods::refused(process_id who, refusal const& why, time_point now
       std::min(options_.longest_pause, options_.first_pause * (1u << std::min(p.tries++, 10u)));
   p.retry_at = now + pause;
   if (detail::over_quota(why) && p.tries >= detail::patience && needed(who)) make_way(who);
-  // The previous pod of that name may be about to go; give up only if it stays.
+  // The previous pod of that name may be about to go: report the refusal only if it stays.
   if (why.reason == "AlreadyExists" && p.tries < 6) return;
   std::string const what = why.code == 0 ? "unreachable" : why.message;
   if (p.announced == what) return;
