@@ -17,8 +17,8 @@
 
 namespace edl::controller {
 
-/// Sends jobs' Events to the API server from its own thread, at most 20 per second after a burst of 50. Events
-/// are best effort: while 1,000 are queued, further ones are dropped and counted, and none is retried.
+/// Sends jobs' Events to the API server from its own thread, at most 20 per second after a burst of 50.
+/// Events are best effort: while 1,000 are queued, further ones are dropped and counted, and none is retried.
 ///
 /// Thread safety: safe.
 class event_sender {
