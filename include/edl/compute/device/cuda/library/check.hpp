@@ -9,10 +9,11 @@
 
 namespace edl::cuda_library {
 
-/// Throws edl::error with CUDA's words unless all is well. Also for errors of work that was given before.
+/// Throws edl::error with CUDA's message unless `code` is success. It also throws for errors of earlier
+/// asynchronous work.
 inline void check(cudaError_t code, char const* doing) {
   if (code == cudaSuccess) return;
-  (void)cudaGetLastError();  // it stays otherwise
+  (void)cudaGetLastError();  // clears the error, which would persist
   throw error(std::string("GPU: ") + doing + ": " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) +
               ")");
 }

@@ -11,23 +11,24 @@
 
 namespace edl::cuda_library {
 
-/// The stream's work is recorded, not done: nothing can be measured.
+/// Whether the stream is being captured: its work does not run, so nothing can be measured.
 bool recording(cuda_kernels::queue const& q);
 
-/// A problem for which no kernel was chosen yet, and none can be. Who records gives up for this time.
+/// A problem without a chosen kernel was met during a capture, in which none can be measured. The recording
+/// fails for this time.
 struct met_while_recording : error {
   explicit met_while_recording(std::string const& problem);
 };
 
-/// Which of `n` ways to do the same is the fastest, by the median of three runs each after one that warms up.
-/// `run(i)` puts a way into the queue; one that throws edl::error in any run is out. Throws the last error if
-/// all are.
+/// Returns the fastest of `n` alternatives, by the median of three runs each after a warm-up run. `run(i)`
+/// issues an alternative to the queue; one that throws edl::error in any run is excluded. Throws the last
+/// error if all are excluded.
 std::size_t fastest(cuda_kernels::queue const& q, std::size_t n, std::function<void(std::size_t)> const& run);
 
-/// Parts of one block of scratch memory, each aligned for any kernel of any library.
+/// Divides one block of scratch memory into parts, each aligned for any kernel of any library.
 class room {
  public:
-  /// Bytes from the block's start.
+  /// Adds a part, and returns its offset in bytes from the block's start.
   std::size_t add(std::size_t bytes) {
     std::size_t const at = bytes_;
     bytes_ += (bytes + 255) / 256 * 256;
@@ -39,7 +40,7 @@ class room {
   std::size_t bytes_ = 0;
 };
 
-/// The greatest power of two, 256 at most, that divides an address.
+/// The greatest power of two, at most 256, that divides an address.
 inline std::size_t alignment_of(void const* p) {
   auto const at = reinterpret_cast<std::uintptr_t>(p) | 256;
   return std::size_t(at & ~(at - 1));

@@ -12,7 +12,7 @@
 
 namespace edl::cuda_library {
 
-// A name of the kind that is in no file system, and goes with the last process that holds it.
+// An abstract socket's name: it is in no file system, and disappears with the last process that holds it.
 claim::claim(std::span<char const> uuid) {
   std::string name = "edl-gpu-";
   for (char const c : uuid) {

@@ -5,19 +5,19 @@
 
 namespace edl::cuda_library {
 
-/// Says to the other processes of this machine that a GPU is taken, until this object or its process ends.
+/// Marks a GPU as taken, for the other processes of this machine, until this object or its process ends.
 /// Movable.
 class claim {
  public:
   claim() = default;
 
-  /// On the GPU of this UUID.
+  /// Claims the GPU with this UUID.
   explicit claim(std::span<char const> uuid);
   claim(claim&& other) noexcept;
   claim& operator=(claim&& other) noexcept;
   ~claim();
 
-  /// False: somebody else has it.
+  /// False: another process has claimed it.
   explicit operator bool() const { return socket_ >= 0; }
 
  private:

@@ -14,13 +14,13 @@ namespace edl::cuda_library {
 namespace {
 
 constexpr std::size_t most_workspace = std::size_t(256) << 20;  // bytes
-// Ways that are measured: cuDNN proposes one engine dozens of times.
+// Limits of measured alternatives: cuDNN proposes one engine dozens of times.
 constexpr std::size_t most_ways = 8, most_of_a_kind = 4, most_of_an_engine = 3;
 
 enum tensor_id : std::int64_t { image = 1, kernel, response, bias_id, convolved, shifted };
 
-/// What stands after the image on one axis so that cuDNN counts as many places as there are: as much as
-/// before where that does it, since not every kernel takes two numbers. Nothing where no such number exists.
+/// The padding after the image on one axis for which cuDNN computes the right number of places: equal to that
+/// before if possible, since not every kernel accepts two values. Nothing if no such padding exists.
 std::optional<std::int64_t> padding_after(int in, int out, int window, int stride, int before) {
   auto const places = [&](int after) { return (in + before + after - window) / stride + 1; };
   int const least = std::max(0, (out - 1) * stride + window - in - before);
@@ -37,14 +37,14 @@ std::optional<extent> padding_after(conv_geometry const& g) {
   return extent(int(*rows), int(*columns));
 }
 
-/// The image with its border in memory: what the windows see, and nothing else.
+/// The image with its border in memory: exactly what the windows cover.
 shape framed(conv_geometry const& g) {
   return {(g.out.height - 1) * g.stride.height + g.kernel.height,
           (g.out.width - 1) * g.stride.width + g.kernel.width, g.in.channels};
 }
 
-/// Whether a kernel's numbers are what the precision promises, and the same in every run. Kernels that round
-/// inputs are another matter: see `collect`.
+/// Whether a kernel has the promised precision, and gives the same bits in every run. Kernels that round
+/// inputs are handled separately: see `collect`.
 bool keeps(precision p, cudnn::kernel_choice const& c) {
   for (auto note :
        {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
@@ -137,7 +137,7 @@ std::shared_ptr<cudnn::graph> convolutions::build(problem const& p, kind const& 
     bool const relu = p.f == activation::relu;
     made->convolve(x, k, product, padding);
     if (p.bias) {
-      // cuDNN's own kernels take a bias of the image's type only.
+      // cuDNN's own kernels accept only a bias of the image's type.
       cudnn::tensor const b{.name = "bias", .id = bias_id, .type = type(), .extents = {1, filters, 1, 1}};
       made->add(product, b, relu ? sum : y);
     }
@@ -147,7 +147,8 @@ std::shared_ptr<cudnn::graph> convolutions::build(problem const& p, kind const& 
   return made;
 }
 
-/// Adds ways of one kind, `most` at most, in the order of cuDNN's estimates. Why there are none, otherwise.
+/// Adds at most `most` alternatives of one kind, in the order of cuDNN's estimates. Returns the reason if
+/// there are none.
 std::string convolutions::collect(problem const& p, kind const& k, std::size_t most,
                                   std::vector<way>& ways) const {
   std::shared_ptr<cudnn::graph const> graph;
@@ -163,8 +164,8 @@ std::string convolutions::collect(problem const& p, kind const& k, std::size_t m
       if (keeps(shared_.precision, c)) choices.push_back(std::move(c));
   auto const rounds = [](auto const& c) { return c.notes_that(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS); };
   auto const fast = [](auto const& c) { return c.notes_that(CUDNN_NUMERICAL_NOTE_TENSOR_CORE); };
-  // To round inputs is what tf32 is for. But the note does not say to what, so those are taken only that use
-  // tensor cores, and only where no kernel uses them without the note.
+  // Rounding inputs is the purpose of tf32. But the note does not say to which precision, so we accept only
+  // kernels with tensor cores, and only if no such kernel lacks the note.
   bool const may_round = shared_.precision == precision::tf32 &&
                          std::ranges::none_of(choices, [&](auto const& c) { return fast(c) && !rounds(c); });
   std::erase_if(choices, [&](auto const& c) { return rounds(c) && !(may_round && fast(c)); });
@@ -193,10 +194,10 @@ std::vector<convolutions::way> convolutions::ways(problem const& p, bool measure
   std::vector<kind> kinds;
   for (bool wide : {true, false})
     for (bool padded : {false, true}) {
-      // A border in memory is for borders that differ from end to end, which few kernels take.
+      // A border in memory is for paddings that differ between the two ends, which few kernels accept.
       if (padded ? after == p.g.before : !after) continue;
-      // Gradients that are rounded on their way, once, are for where there are no others, or they are faster:
-      // a kernel of cuDNN 9.19 that writes float32 took thirty times as long on an H200.
+      // Kernels that round gradients once are used if there are no others, or if they are faster: a kernel of
+      // cuDNN 9.19 that writes float32 took thirty times as long on an H200.
       if (!wide && !(p.direction == pass::weights && half())) continue;
       if (follows) kinds.push_back({.fused = true, .padded = padded, .wide = wide});
       kinds.push_back({.fused = false, .padded = padded, .wide = wide});
@@ -219,7 +220,7 @@ std::vector<convolutions::way> convolutions::ways(problem const& p, bool measure
   return found;
 }
 
-/// Those that are right, or what is right whatever happens: a kernel of our own.
+/// The alternatives that compute correctly; if there are none, our own kernel, which always does.
 std::vector<convolutions::way> convolutions::right_ways(problem const& p, tensors const& of,
                                                         runner const& with) {
   trial const tried(q_, shared_.precision, p.g, p.batch, p.f, of);
@@ -239,7 +240,7 @@ std::vector<convolutions::way> convolutions::right_ways(problem const& p, tensor
   };
   std::vector<way> found = ways(p, shared_.measured);
   std::erase_if(found, std::not_fn(right));
-  if (found.empty() && !shared_.measured) {  // the rule's first is none
+  if (found.empty() && !shared_.measured) {  // the rule needs at least one
     found = ways(p, true);
     found.erase(found.begin(), std::ranges::find_if(found, right));
     found.resize(std::min<std::size_t>(found.size(), 1));
@@ -261,7 +262,7 @@ void convolutions::run(problem const& p, tensors const& of, runner const& with) 
   if (at == known_.end()) at = known_.emplace(key, choose()).first;
   for (;;) try {
       return with(at->second, of);
-    } catch (error const& e) {  // it was right before
+    } catch (error const& e) {  // it has passed its trial before
       if (!at->second.plan || recording(q_)) throw;
       std::int64_t const engine = at->second.plan->choice().engine;
       failed_.emplace(key, engine);
@@ -271,18 +272,18 @@ void convolutions::run(problem const& p, tensors const& of, runner const& with) 
     }
 }
 
-/// The kernel's copy in bfloat16, where that is what products read.
+/// The kernel's bfloat16 copy, if products read bfloat16.
 std::uint16_t const* convolutions::rounded(float const* kernel) const {
   return half() ? shared_.rounded(kernel) : nullptr;
 }
 
-/// Where the kernel lies as products read it, and whether it is rounded there.
+/// Where products read the kernel, and whether it is bfloat16 there.
 std::pair<void const*, bool> convolutions::kept(tensors const& t) {
   if (t.rounded) return {t.rounded, true};
   return {t.kernel, false};
 }
 
-/// The kernel in cuDNN's order, as activations are.
+/// Copies the kernel in cuDNN's order, with the type of activations.
 void convolutions::pack(conv_geometry const& g, tensors const& t, void* to) const {
   auto const [from, rounded] = kept(t);
   cuda_kernels::transpose_weights(q_, g.patch(), std::size_t(g.out.channels), from, rounded, to);
@@ -429,7 +430,7 @@ std::string convolutions::describe(conv_geometry const& g, int batch, activation
                     .f = forward ? f : activation::none,
                     .bias = forward && bias};
     auto const wanted = p.identity();
-    // Whatever follows the convolution, and however its memory is aligned.
+    // Matches any following operation, and any alignment of memory.
     auto const at = std::ranges::find_if(known_, [&](auto const& entry) {
       return std::equal(wanted.begin(), wanted.begin() + 15, entry.first.begin());
     });

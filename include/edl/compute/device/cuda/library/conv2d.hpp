@@ -19,36 +19,38 @@
 
 namespace edl::cuda_library {
 
-/// Convolutions by cuDNN, and by kernels of our own where it has none that keeps the precision. What it
-/// proposes is tried before it is used, as engines of it have ignored borders without an error.
+/// Convolutions by cuDNN, and by our own kernels if cuDNN has none that keeps the precision. Every kernel
+/// that cuDNN proposes is tried before it is used, because some of its engines have ignored borders without
+/// an error.
 class convolutions {
  public:
   convolutions(cuda_kernels::queue const& q, products::shared_state const& shared);
-  /// For a GPU that is only described (see cudnn::target): it can tell what it would do, no more.
+  /// For a GPU that is only described (see cudnn::target): this can only report what it would do.
   convolutions(cuda_kernels::queue const& q, products::shared_state const& shared, std::string_view gpu);
 
-  /// `moments`: takes those of y's channels; there is no activation then.
+  /// `moments`: also computes those of y's channels; there must be no activation then.
   void forward(conv_geometry const& g, int batch, activation f, void const* x, float const* kernel,
                float const* bias, void* y, cuda_kernels::moments_in_parts* moments = nullptr);
-  /// True: in as few passes over memory as can be.
+  /// Returns true if the gradients take the fewest possible passes over memory.
   bool backward(conv_geometry const& g, int batch, void const* x, float const* kernel, void const* dy,
                 void* dx, float* dkernel, float* dbias, products::addition const& onto);
 
-  /// Which kernels compute a convolution forward, back to the kernel and back to the image. Those that were
-  /// asked for, whatever followed them; otherwise by cuDNN's rule, with what is said to follow.
+  /// The names of the kernels that compute a convolution forward, back to the kernel and back to the image:
+  /// the ones already chosen, whatever followed them; otherwise those of cuDNN's rule, for the given
+  /// following operations.
   std::string describe(conv_geometry const& g, int batch, activation f = activation::none, bool bias = false);
 
  private:
   enum class pass { forward, data, weights };
 
-  /// What is to be computed, of memory that is aligned so.
+  /// A problem to compute, with the alignment of its memory.
   struct problem {
     pass direction;
     conv_geometry g;
     int batch;
     activation f = activation::none;
     bool bias = false, moments = false, adds = false, masked = false;
-    std::array<std::int64_t, 2> aligned{16, 16};  ///< image and response; in bytes, 16 at most
+    std::array<std::int64_t, 2> aligned{16, 16};  ///< of image and response, in bytes, at most 16
 
     using key = std::array<std::int64_t, 20>;
     key identity() const;
@@ -61,10 +63,11 @@ class convolutions {
     bool wide = true;     ///< gradients of kernels come as float32
   };
 
-  /// How. Without a plan: by kernels of our own, of which the one by tensor cores competes with cuDNN's.
+  /// How to compute it. Without a plan: by our own kernels, of which the tensor-core one competes with
+  /// cuDNN's.
   struct way : kind {
     std::optional<cudnn::plan> plan;
-    std::string why;  ///< there is no plan
+    std::string why;  ///< the reason why there is no plan
     bool tensor_cores = false;
 
     std::size_t workspace() const { return plan ? plan->workspace() : 0; }

@@ -11,7 +11,7 @@
 namespace edl::cuda_library::cudnn {
 namespace {
 
-/// What cuDNN says of its last error: more than the status, where it has more to say. One line.
+/// cuDNN's message for its last error, which may say more than the status. One line.
 std::string words(cudnnStatus_t status) {
   std::array<char, 1024> last{};
   cudnnGetLastErrorString(last.data(), last.size() - 1);
@@ -216,7 +216,7 @@ std::vector<kernel_choice> propose(target const& gpu, graph const& g, cudnnBacke
   heuristics.set("mode", CUDNN_ATTR_ENGINEHEUR_MODE, mode);
   if (gpu.properties()) heuristics.set("GPU", CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *gpu.properties());
   if (cudnnStatus_t const status = heuristics.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
-    why = words(status);  // it has no kernel for such a graph, most often
+    why = words(status);  // mostly: it has no kernel for such a graph
     return {};
   }
 

@@ -12,11 +12,11 @@
 #include <string_view>
 #include <vector>
 
-/// cuDNN's graph API as values. They are descriptors that know what they are called. So an error says which
-/// of them and which attribute cuDNN did not like, and in what words.
+/// cuDNN's graph API as values. Each descriptor knows its name, so that an error names the descriptor and the
+/// attribute that cuDNN rejected, with cuDNN's message.
 namespace edl::cuda_library::cudnn {
 
-/// Throws edl::error with cuDNN's words unless all is well.
+/// Throws edl::error with cuDNN's message unless the status is success.
 void check(cudnnStatus_t status, std::string_view doing);
 
 class descriptor {
@@ -71,12 +71,12 @@ class descriptor {
   std::string name_;
 };
 
-/// The GPU that plans are for.
+/// The GPU for which plans are made.
 class target {
  public:
-  /// The one that this thread uses. Throws edl::error where there is none.
+  /// The GPU of the calling thread. Throws edl::error if there is none.
   target();
-  /// One that is only described, as cuDNN writes it down (JSON): plans are made for it, and cannot be
+  /// A GPU that is only described, in cuDNN's serialised form (JSON): plans can be made for it, but not
   /// executed.
   explicit target(std::string_view properties);
   target(target const&) = delete;
@@ -91,9 +91,9 @@ class target {
   std::optional<descriptor> properties_;
 };
 
-/// A tensor as the graph API counts its extents, batch (or filters), channels, height and width; in memory
-/// the channels are last. `id` names its memory when a plan is executed; memory of `virtual_` ones is never
-/// there.
+/// A tensor with its extents in the order of the graph API: batch (or filters), channels, height and width;
+/// in memory the channels are last. `id` identifies its memory when a plan is executed; `virtual_` tensors
+/// never have memory.
 struct tensor {
   std::string name;
   std::int64_t id = 0;
@@ -109,7 +109,7 @@ struct padding {
   std::array<std::int64_t, 2> before{}, after{}, stride{1, 1};
 };
 
-/// Operations that are computed together. They are added in the order in which they are computed.
+/// Operations that are computed together. Add them in the order of computation.
 class graph {
  public:
   explicit graph(std::string name) : name_(std::move(name)) {}
@@ -121,7 +121,7 @@ class graph {
   void add(tensor const& x, tensor const& b, tensor const& y);  ///< y = x + b, where b is one per channel
   void relu(tensor const& x, tensor const& y);
 
-  /// No more operations after this. Throws edl::error if cuDNN finds them inconsistent.
+  /// No operations can be added after this. Throws edl::error if cuDNN finds them inconsistent.
   void finalize(target const& gpu);
 
   std::string const& name() const { return name_; }
@@ -142,7 +142,7 @@ class graph {
   std::optional<descriptor> graph_;
 };
 
-/// One of cuDNN's kernels for a graph, and what is known about its numbers.
+/// One of cuDNN's kernels for a graph, with its numerical notes.
 struct kernel_choice {
   descriptor config;
   std::int64_t engine = 0;
@@ -151,15 +151,15 @@ struct kernel_choice {
   bool notes_that(cudnnBackendNumericalNote_t note) const;
 };
 
-/// What cuDNN's heuristics propose, the fastest by its estimate first. Nothing if it has nothing, with its
-/// words in `why`.
+/// The proposals of cuDNN's heuristics, the fastest by its estimate first. If there are none, the result is
+/// empty, and `why` has cuDNN's message.
 std::vector<kernel_choice> propose(target const& gpu, graph const& g, cudnnBackendHeurMode_t mode,
                                    std::string& why);
 
 /// A graph with a kernel, ready to run.
 class plan {
  public:
-  /// Nothing if this kernel cannot run this graph here, with cuDNN's words in `why`.
+  /// Nothing if this kernel cannot run this graph here; `why` then has cuDNN's message.
   static std::optional<plan> make(target const& gpu, std::shared_ptr<graph const> g, kernel_choice choice,
                                   std::string& why);
 
@@ -170,7 +170,7 @@ class plan {
     std::int64_t id;
     void const* at;
   };
-  /// Into the handle's stream.
+  /// Issues the plan to the handle's stream.
   void execute(target const& gpu, std::span<memory const> tensors, void* workspace) const;
 
  private:

@@ -31,7 +31,8 @@ dense_layers::layer dense_layers::layer_of(std::size_t rows, std::size_t inputs,
   return {{{1, 1, int(inputs)}, {1, 1, int(outputs)}, 1, 1, 0, 1}, int(rows), f};
 }
 
-// y = x · W by rows is yᵀ = Wᵀ · xᵀ by columns, and W in memory by rows is Wᵀ by columns; and so on.
+// y = x · W in row-major order is yᵀ = Wᵀ · xᵀ in column-major order, and a row-major W is a column-major Wᵀ;
+// likewise for the other products.
 product dense_layers::forward_product(std::size_t rows, std::size_t inputs, std::size_t outputs) const {
   return {.m = std::int64_t(outputs),
           .n = std::int64_t(rows),
@@ -73,7 +74,7 @@ std::vector<dense_layers::chosen> dense_layers::ways(product const& wanted, std:
   return found;
 }
 
-/// Those that are right, the rule's first, or what is right whatever happens: kernels of our own.
+/// The kernels that compute correctly, the rule's first; if there are none, our own kernels, which always do.
 std::vector<dense_layers::chosen> dense_layers::right_ways(product const& wanted, layer const& l,
                                                            tensors const& of, runner const& with) {
   trial const tried(q_, shared_.precision, l.g, l.batch, l.f, of);
@@ -114,7 +115,7 @@ void dense_layers::run(product const& wanted, layer const& l, tensors const& of,
   if (at == known_.end()) at = known_.emplace(wanted, choose()).first;
   for (;;) try {
       return with(at->second, of);
-    } catch (error const& e) {  // it was right before
+    } catch (error const& e) {  // it has passed its trial before
       if (!at->second.way || recording(q_)) throw;
       std::string const name = cuda_library::describe(*at->second.way);
       failed_.emplace(wanted, name);
@@ -123,7 +124,7 @@ void dense_layers::run(product const& wanted, layer const& l, tensors const& of,
     }
 }
 
-/// A variable's copy in bfloat16, where that is what products read.
+/// A variable's bfloat16 copy, if products read bfloat16.
 std::uint16_t const* dense_layers::rounded(float const* variable) const {
   return q_.half ? shared_.rounded(variable) : nullptr;
 }
@@ -200,8 +201,9 @@ void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t ou
   });
 }
 
-// A trial sees them as one layer of all their rows. So it gives each the same kernel, and adds their
-// gradients. A second time the first kernel is zeros: who takes it for all gives itself away.
+// A trial treats them as one layer with all their rows: it gives each layer the same kernel, and adds their
+// gradients. In a second trial the first kernel is zeros, which exposes an algorithm that uses the first
+// kernel for all.
 
 void dense_layers::forward_each(std::size_t count, std::size_t rows, std::size_t inputs, std::size_t outputs,
                                 void const* x, float const* kernel, std::uint16_t const* rounded, void* y) {

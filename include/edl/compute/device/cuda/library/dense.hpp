@@ -15,9 +15,9 @@
 
 namespace edl::cuda_library {
 
-/// Dense layers by cuBLASLt. A matrix by rows is its transpose by columns, which is how cuBLASLt sees all of
-/// them. What it proposes is tried before it is used; kernels of our own take its place where nothing is
-/// right.
+/// Dense layers by cuBLASLt. A row-major matrix is a column-major transpose, and cuBLASLt receives all
+/// matrices so. Every algorithm that it proposes is tried before it is used; our own kernels replace it if
+/// none computes correctly.
 class dense_layers {
  public:
   dense_layers(cuda_kernels::queue const& q, products::shared_state const& shared);
@@ -35,7 +35,7 @@ class dense_layers {
  private:
   struct chosen {
     product computed;                     ///< as wanted, or without what should follow it
-    std::optional<product_way> way = {};  ///< none: by kernels of our own
+    std::optional<product_way> way = {};  ///< none: our own kernels
 
     std::size_t workspace() const { return way ? way->workspace : 0; }
   };
@@ -58,19 +58,19 @@ class dense_layers {
   product data_product(std::size_t rows, std::size_t inputs, std::size_t outputs) const;
   product weights_product(std::size_t rows, std::size_t inputs, std::size_t outputs) const;
 
-  /// Those that cuBLASLt proposes, and which of them its rule says.
+  /// cuBLASLt's proposals; sets `rule` to the one that its heuristic prefers.
   std::vector<chosen> ways(product const& wanted, std::size_t& rule);
   std::vector<chosen> right_ways(product const& wanted, layer const& l, tensors const& of,
                                  runner const& with);
-  /// Computes what is wanted the best known way, which it finds first where it must.
+  /// Computes `wanted` by the best known kernel, which it determines first if necessary.
   void run(product const& wanted, layer const& l, tensors const& of, runner const& with);
 
   cuda_kernels::queue const& q_;
   products::shared_state const& shared_;
   matrix_products matrices_;
   std::map<product, chosen> known_;
-  std::set<std::string> told_;                        // algorithms that are wrong
-  std::set<std::pair<product, std::string>> failed_;  // that failed after they were chosen
+  std::set<std::string> told_;                        // algorithms reported as wrong
+  std::set<std::pair<product, std::string>> failed_;  // algorithms that failed after they were chosen
 };
 
 }  // namespace edl::cuda_library

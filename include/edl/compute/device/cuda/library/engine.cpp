@@ -173,7 +173,7 @@ float* engine::grown(growing& of, std::size_t floats) {
 
 void engine::bind(in parameters) {
   bool const same = bound_.data() == parameters.data() && bound_.size() == parameters.size();
-  if (same) return refresh();  // graphs that were recorded hold on to the rounded ones
+  if (same) return refresh();  // recorded graphs refer to the rounded ones
   synchronize();
   bound_ = parameters;
   if (!queue_.half) return;
@@ -204,7 +204,7 @@ engine::piece engine::end_piece(int mark) {
   cudaError_t code = cudaGraphGetNodes(graph, nullptr, &nodes);
   if (code == cudaSuccess && nodes > 0) code = cudaGraphInstantiate(&made, graph, 0);
   (void)cudaGraphDestroy(graph);
-  if (code == cudaSuccess && made) code = cudaGraphUpload(made, stream_);  // takes its memory now
+  if (code == cudaSuccess && made) code = cudaGraphUpload(made, stream_);  // allocates its memory now
   if (code != cudaSuccess && made) (void)cudaGraphExecDestroy(made);
   check(code, "making a graph of a step");
   return {made, mark};
@@ -222,7 +222,7 @@ std::vector<engine::piece> engine::record(std::function<void()> const& work) {
     end();
     cudaGraph_t graph = nullptr;
     (void)cudaStreamEndCapture(stream_, &graph);
-    (void)cudaGetLastError();  // where none was being recorded
+    (void)cudaGetLastError();  // if no capture was active
     if (graph) (void)cudaGraphDestroy(graph);
     destroy(pieces);
     throw;
@@ -238,12 +238,12 @@ void engine::destroy(std::vector<piece> const& pieces) noexcept {
 
 void engine::replay(std::uint64_t key, std::uint64_t step, std::function<void()> const& work) {
   recording& r = recordings_[key];
-  if (r.times++ == 0) return work();  // kernels are chosen, and memory is taken, as the work asks for it
+  if (r.times++ == 0) return work();  // the first run chooses kernels and allocates memory
   if (r.pieces.empty()) {
     if (r.failures == most_failures) return work();
     try {
       r.pieces = record(work);
-    } catch (error const& e) {  // what it lacked, it may have the next time
+    } catch (error const& e) {  // what it lacked may exist the next time
       if (++r.failures == most_failures)
         warn_(std::string("GPU: steps are done operation by operation, since they cannot be recorded: ") +
               e.what());

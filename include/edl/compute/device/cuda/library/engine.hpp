@@ -52,15 +52,15 @@ class engine final : public operations {
 
  private:
   struct piece {
-    cudaGraphExec_t graph = nullptr;  // null: nothing lies before the mark
-    int mark = -1;                    // behind it; −1: none
+    cudaGraphExec_t graph = nullptr;  // null: no work before the mark
+    int mark = -1;                    // the mark after it; −1: none
   };
   struct recording {
     int times = 0, failures = 0;
     std::vector<piece> pieces;
   };
 
-  /// Memory that grows. It is never given back before the end: graphs that were recorded hold on to it.
+  /// Memory that grows. It is freed only at the end, because recorded graphs refer to it.
   struct growing {
     std::vector<float*> all;
     std::size_t size = 0;
@@ -87,7 +87,7 @@ class engine final : public operations {
   in bound_;
   std::uint16_t* rounded_ = nullptr;
   std::map<std::uint64_t, recording> recordings_;
-  std::vector<piece>* recorded_ = nullptr;  // what is recorded now
+  std::vector<piece>* recorded_ = nullptr;  // the recording in progress
   std::vector<cudaEvent_t> points_;         // by number
 };
 

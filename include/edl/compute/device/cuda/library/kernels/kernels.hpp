@@ -12,16 +12,16 @@
 #include "edl/compute/device/placement.hpp"
 #include "edl/core/random.hpp"
 
-/// Kernels of our own, as functions that put them into a stream. Pointers are the GPU's. `void` is
-/// activations (float32, or bfloat16 where `queue::half`), `float` is float32 always. What an operation means
-/// is said by its counterpart under edl/compute/device/cpu; a null pointer is an empty span.
+/// Our own kernels, as functions that issue them to a stream. Pointers are device pointers. `void` stands for
+/// activations (float32, or bfloat16 if `queue::half`); `float` is always float32. The counterpart under
+/// edl/compute/device/cpu documents what an operation means; a null pointer is an empty span.
 namespace edl::cuda_kernels {
 
-/// Where operations go.
+/// Where operations are issued.
 struct queue {
   cudaStream_t stream = nullptr;
   bool half = false;                    ///< activations are bfloat16
-  std::uint64_t const* step = nullptr;  ///< of random streams, where it is read when the kernel runs
+  std::uint64_t const* step = nullptr;  ///< of random streams; kernels read it when they run
   int processors = 1;                   ///< multiprocessors of the GPU
 };
 
@@ -43,7 +43,7 @@ void dropout_forward(queue const& q, float rate, random_stream const& random, vo
 void dropout_backward(queue const& q, float rate, std::byte const* mask, void const* dy, void* dx,
                       std::size_t n);
 
-/// *to = step: the step of random streams in work that has been recorded.
+/// *to = step: the step of random streams in recorded work.
 void set_step(queue const& q, std::uint64_t* to, std::uint64_t step);
 
 // ---- pool.cu ----
@@ -55,25 +55,25 @@ void average_pool_backward(queue const& q, pool_geometry const& g, int batch, vo
 
 // ---- batch_norm.cu, batch_norm_backward.cu ----
 
-/// Means, and sums of squared deviations from them, of a matrix' columns: [part of the rows][mean,
+/// Means, and sums of squared deviations from them, of a matrix's columns: [part of the rows][mean,
 /// squares][column].
 struct moments_in_parts {
-  float const* at = nullptr;  ///< null: not known
+  float const* at = nullptr;  ///< null: unknown
   unsigned parts = 0;
-  /// How many rows each part has stands behind them. Otherwise parts are equal, and means are as they differ
-  /// from the first row.
+  /// Whether each part is followed by its number of rows. Otherwise parts are equal, and means are relative
+  /// to the first row.
   bool counted = false;
 };
-/// Floats that they take, at most.
+/// The most floats that they take.
 std::size_t moments_floats(queue const& q, std::size_t columns);
 
-/// Of x.
+/// Computes the moments of x.
 moments_in_parts find_moments(queue const& q, std::size_t rows, std::size_t columns, void const* x,
                               float* to);
 
-/// Floats of scratch that a batch normalisation takes, at most.
+/// The most floats of scratch memory that a batch normalisation takes.
 std::size_t batch_norm_scratch(queue const& q, norm_chain const& c, int batch);
-/// `known`: of x; otherwise they are found.
+/// `known`: the moments of x; without them they are computed.
 void batch_norm_train(queue const& q, norm_chain const& c, int batch, float momentum, float epsilon,
                       void const* x, float const* gamma, float const* beta, void const* more,
                       float* running_mean, float* running_variance, void* y, float* kept,
@@ -115,8 +115,8 @@ void factorization_forward(queue const& q, std::size_t samples, std::size_t rows
 void factorization_backward(queue const& q, std::size_t samples, std::size_t rows, std::size_t width,
                             void const* x, void const* dy, void* dx);
 
-/// sums[column] = Σ over the rows of x: the gradient of a bias. `scratch` as `sum_rows_scratch` says, in
-/// floats.
+/// sums[column] = Σ over the rows of x: the gradient of a bias. `sum_rows_scratch` gives the size of
+/// `scratch` in floats.
 std::size_t sum_rows_scratch(queue const& q, std::size_t rows, std::size_t columns);
 void sum_rows(queue const& q, std::size_t rows, std::size_t columns, void const* x, float* sums,
               float* scratch);
@@ -132,8 +132,8 @@ void sigmoid_cross_entropy(queue const& q, std::size_t rows, std::size_t columns
 void mean_squared_error(queue const& q, std::size_t rows, std::size_t columns, void const* outputs,
                         float const* labels, void* gradients, float* loss, float* scratch);
 
-// ---- optimizer.cu ---- the same bits as the processor (`rounded`: where the new weights go as bfloat16,
-// too; may be null)
+// ---- optimizer.cu ---- gives the same bits as the processor (`rounded`: also receives the new weights as
+// bfloat16; may be null)
 void sgd(queue const& q, std::size_t n, float* weights, float const* gradients, float* velocity,
          std::uint16_t* rounded, float rate, float momentum, float weight_decay, bool nesterov);
 void adam(queue const& q, std::size_t n, float* weights, float const* gradients, float* m, float* v,
@@ -145,19 +145,19 @@ void look_back(queue const& q, std::size_t n, float* weights, float* slow, std::
                float keep);
 void round(queue const& q, float const* from, std::uint16_t* to, std::size_t n);
 
-// ---- muon.cu ---- parts of a step, which products of matrices lie between
+// ---- muon.cu ---- the parts of a step between products of matrices
 
 /// One of the matrices of a batch.
 struct muon_part {
   float* weights;
-  std::uint16_t* rounded;  ///< the weights as bfloat16; null: nowhere
+  std::uint16_t* rounded;  ///< receives the weights as bfloat16; null: none
   float const* gradients;
   float* momentum;
-  std::size_t first;  ///< of its elements among those of all
+  std::size_t first;  ///< the first of its elements among those of all
   unsigned rows, columns;
   float keep, rate, norm;
 };
-/// They are padded to `high` × `wide`, and turned where they are wider than high.
+/// They are padded to `high` × `wide`, and transposed if they are wider than high.
 struct muon_batch {
   static constexpr unsigned most = 32;
   muon_part part[most];
@@ -169,7 +169,7 @@ struct muon_batch {
 std::size_t muon_sums(queue const& q, unsigned count);
 void muon_momentum(queue const& q, muon_batch const& b, float momentum, bool nesterov, float* u,
                    float* squares);
-/// to = u / (its norm + 10⁻⁷), padded, as activations are.
+/// to = u / (its norm + 10⁻⁷), padded, with the type of activations.
 void muon_begin(queue const& q, muon_batch const& b, float const* u, float const* squares, void* to);
 /// to = α · 1 + β · gram + γ · square, of wide × wide; `rounded`: as bfloat16, too, where that is not null.
 void muon_factor(queue const& q, muon_batch const& b, float alpha, float beta, float gamma, float const* gram,
