@@ -13,14 +13,14 @@
 namespace edl {
 namespace detail {
 
-/// y = f(elements of `from` …), element by element, on all threads.
+/// y = f(elements of `from` …), elementwise, on all threads.
 template <class T, class F, class... From>
 void each_element(basic_cpu<T>& cpu, std::size_t n, F const& f, samples_at<T> y, From... from) {
   by_parts<T>(
       cpu, n, 16 * 1024,
       [f](std::size_t some, T* to, auto const*... x) {
-  // What is read may be what is written, at the same index. All of it is read before `f` chooses: a load
-  // that depends on a choice would be a jump, at random, and no vector.
+  // The output may alias the inputs, at the same index. All inputs are loaded before `f` chooses: a load that
+  // depends on a choice would be an unpredictable branch, and prevent vectorisation.
   // NOLINTNEXTLINE(clang-diagnostic-unknown-pragmas)
 #pragma GCC ivdep
         for (std::size_t i = 0; i < some; ++i) to[i] = f(T(x[i])...);
@@ -41,7 +41,7 @@ void each_array(basic_cpu<T>& cpu, std::size_t n, F const& f, samples_at<T> y, s
       y, x);
 }
 
-/// y = f(x), by vectors.
+/// y = f(x), with vectors.
 template <class T, class F>
 void each_vector(basic_cpu<T>& cpu, std::size_t n, F const& f, samples_at<T> y, samples_at<T> x) {
   by_parts<T>(
@@ -49,7 +49,7 @@ void each_vector(basic_cpu<T>& cpu, std::size_t n, F const& f, samples_at<T> y, 
       x);
 }
 
-/// dx = dy · f(x), by vectors; dx may be dy.
+/// dx = dy · f(x), with vectors; dx may be dy.
 template <class T, class F>
 void each_slope(basic_cpu<T>& cpu, std::size_t n, F const& f, samples_at<T> dx, samples_at<T> x,
                 samples_at<T> dy) {

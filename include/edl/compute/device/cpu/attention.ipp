@@ -14,13 +14,13 @@
 namespace edl {
 namespace detail {
 
-/// Queries by keys that are computed at a time, after Dao et al., "FlashAttention" (2022). So many scores
-/// stay in the second level of cache.
+/// Queries × keys that are computed at a time, after Dao et al., "FlashAttention" (2022), so that the scores
+/// stay in the second-level cache.
 struct attention_block {
   static constexpr std::size_t queries = 64, keys = 256, most = queries * keys;
 };
 
-/// One head of one sample, and of its places those that count.
+/// One head of one sample, restricted to the sample's valid places.
 template <class T>
 struct attention_head {
   attention_geometry g;
@@ -29,7 +29,7 @@ struct attention_head {
   std::size_t stride, key_stride, apart;          ///< `apart`: the rows of what comes out
   std::size_t first = 0;                          ///< of what comes out
   std::size_t places, keys, width;
-  std::span<std::int32_t const> order{};  ///< where rows that were gathered belong; empty: they were not
+  std::span<std::int32_t const> order{};  ///< the original places of gathered rows; empty: not gathered
   std::size_t sample, head, unit;
 
   attention_head(attention_geometry const& of, kept_places const& kept, std::size_t number, std::span<T> qkv)
@@ -80,20 +80,20 @@ struct attention_head {
     dv = dk + stride;
   }
 
-  /// Queries, keys and values of a place stand so far apart; their gradients take their places.
+  /// Places queries, keys and values `part` numbers apart; their gradients will overwrite them.
   void lie_at(T* to, std::size_t part) {
     q = dq = to;
     k = dk = to + part;
     v = dv = to + 2 * part;
   }
 
-  /// Rows of all samples' results, or of their gradients, that belong to places of this one.
+  /// The rows of this sample within all samples' results, or within their gradients.
   template <class U>
   U* rows(std::span<U> all) const {
     return all.data() + first;
   }
 
-  /// Places that count do not stand side by side: copies of their queries, keys and values, do.
+  /// Valid places that are not contiguous: copies their queries, keys and values to contiguous memory.
   void gather(T* to) {
     origin = dq, origin_stride = stride;
     for (std::size_t i = 0; i < places; ++i)
@@ -104,7 +104,7 @@ struct attention_head {
     stride = key_stride = 3 * width;
     apart = width;
   }
-  /// The copies go back to where they came from.
+  /// Copies the gathered rows back to their places.
   void scatter() const {
     for (std::size_t i = 0; i < places; ++i)
       for (std::size_t part = 0; part < 3; ++part)
@@ -115,7 +115,7 @@ struct attention_head {
   T* origin = nullptr;
   std::size_t origin_stride = 0;
 
-  /// visit(first query, queries, keys before the end) for all queries, block by block.
+  /// Calls visit(first query, queries, keys before the end) for all queries, block by block.
   template <class Visit>
   void each_block(Visit&& visit) const {
     for (std::size_t i = 0; i < places; i += attention_block::queries) {
@@ -123,13 +123,13 @@ struct attention_head {
       visit(i, n, g.causal ? i + n : keys);
     }
   }
-  /// Keys from `from` on, of `n`, that a query sees.
+  /// How many of the `n` keys from `from` on the query sees.
   std::size_t seen(std::size_t query, std::size_t from, std::size_t n) const {
     return g.causal ? std::min(n, query + 1 - from) : n;
   }
 };
 
-/// Turns the pairs (i, i + width / 2) of each query and key by place · base^(−2i / width), or back.
+/// Rotates the pairs (i, i + width / 2) of each query and key by place · base^(−2i / width), or back.
 template <class T>
 void turn(basic_cpu<T>& cpu, attention_geometry const& g, int batch, bool back, std::span<T> qkv) {
   auto const places = std::size_t(g.places), half = std::size_t(g.width) / 2;
@@ -156,8 +156,8 @@ void turn(basic_cpu<T>& cpu, attention_geometry const& g, int batch, bool back, 
   });
 }
 
-/// Factors of the weights of a query's keys, one after the other in the stream of a head. It is their own
-/// number of places that counts, so that padding does not change what is drawn.
+/// Dropout factors of a query's keys, consecutive in the stream of a head. They are numbered by the head's
+/// valid places, so that padding does not change what is drawn.
 template <class T>
 struct weight_factors {
   drawn_factors<T> drawn;
@@ -235,7 +235,7 @@ void attend_back(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, atte
   T const scale = 1 / std::sqrt(T(width));
   auto const room = cpu.room(thread, 0, 2 * block::most + block::queries * width);
   T *const p = room.data(), *const ds = p + block::most, *const dq = ds + block::most;
-  std::size_t const most = std::max(h.keys, std::size_t(h.g.places));  // the room is of one size
+  std::size_t const most = std::max(h.keys, std::size_t(h.g.places));  // one size for all heads
   auto const sums = cpu.room(thread, 1, 2 * most * width).first(2 * h.keys * width);
   std::ranges::fill(sums, T(0));
   T *const dk = sums.data(), *const dv = dk + h.keys * width;
@@ -278,7 +278,7 @@ void attend_back(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, atte
                        true);
       multiply_here<T>(cpu, thread, n, width, keys, {ds, keys}, k, dq, width, key > 0);
     }
-    // Nobody else asks these queries.
+    // No other block uses these queries.
     for (std::size_t i = 0; i < n; ++i) std::copy_n(dq + i * width, width, h.dq + (first + i) * h.stride);
   });
   for (std::size_t i = 0; i < h.keys; ++i) {
@@ -287,7 +287,7 @@ void attend_back(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, atte
   }
 }
 
-/// The rows of places that are padding become zeros: `parts` pieces of a head, `channels` apart.
+/// Zeros the rows of padding places: `parts` pieces of a head, `channels` apart.
 template <class T>
 void clear_padded(attention_head<T> const& h, kept_places const& places, std::size_t parts,
                   std::span<T> all) {

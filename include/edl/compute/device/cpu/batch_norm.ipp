@@ -21,8 +21,8 @@ int norm_parts(basic_cpu<T> const& cpu, norm_chain const& c, int batch) {
   return std::min(cpu.parts(std::size_t(batch), 1), cpu.parts(std::size_t(batch) * c.in.size(), 16 * 1024));
 }
 
-/// work.operator()<Unit>(samples…) where the processor's own instructions normalise samples that are narrow.
-/// False: it was not called.
+/// Calls work.operator()<Unit>(samples…) if the processor's own instructions can normalise narrow samples.
+/// False: not called.
 template <class T, class Work>
 bool by_norm_unit([[maybe_unused]] norm_chain const& c, [[maybe_unused]] bool adds,
                   [[maybe_unused]] Work&& work) {

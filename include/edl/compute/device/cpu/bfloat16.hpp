@@ -19,18 +19,18 @@ class basic_cpu;
 namespace edl::detail {
 
 #ifdef __x86_64__
-/// Whether the processor rounds and multiplies bfloat16 itself.
+/// Whether the processor has instructions to round and multiply bfloat16.
 inline bool has_bfloat16_instructions() {
   return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512bw");
 }
 #endif
 
-/// y = x rounded to bfloat16, by the processor's own instruction where it has one. That one takes numbers
-/// below the least normal one (1.2e-38) for zero.
+/// y = x rounded to bfloat16, with the processor's own instruction if it has one. That instruction treats
+/// numbers below the smallest normal one (1.2e-38) as zero.
 void round_here(std::size_t n, float const* x, std::uint16_t* y);
 
-/// The same, and back: y keeps 8 bits of each number.
+/// The same, and back to float32: y has 8 bits of each number.
 void round_here(std::size_t n, float const* x, float* y);
 
 /// y = x, which is exact.
@@ -57,7 +57,7 @@ void round_matrix(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, T co
   });
 }
 
-/// n elements that may be narrow, as scalars: x itself, or widened in a room of the first thread.
+/// n elements that may be narrow, as scalars: x itself, or widened into a room of the first thread.
 template <class T>
 view<T> widened(basic_cpu<T>& cpu, std::size_t room, std::size_t n, view<T> x, bool narrow) {
   if (!narrow) return x;
@@ -66,7 +66,8 @@ view<T> widened(basic_cpu<T>& cpu, std::size_t room, std::size_t n, view<T> x, b
   return to;
 }
 
-/// work(to) writes n scalars, which then go to y, narrow or not. Nothing where y is empty.
+/// Calls work(to), which writes n scalars to `to`, and stores them in y, narrow or not. If y is empty, so is
+/// `to`.
 template <class T, class Work>
 void narrowed(basic_cpu<T>& cpu, std::size_t room, std::size_t n, std::span<T> y, bool narrow, Work&& work) {
   if (y.empty() || !narrow) return work(y);
@@ -75,8 +76,8 @@ void narrowed(basic_cpu<T>& cpu, std::size_t room, std::size_t n, std::span<T> y
   cpu.store_bfloat16(to, std::as_writable_bytes(y));
 }
 
-/// x itself where the device does not round, and otherwise a copy rounded to bfloat16 in the first thread's
-/// room of that number.
+/// x itself if the device does not round; otherwise a copy rounded to bfloat16 in that room of the first
+/// thread.
 template <class T>
 view<T> factor(basic_cpu<T>& cpu, std::size_t room, view<T> x) {
   if constexpr (std::same_as<T, float>)

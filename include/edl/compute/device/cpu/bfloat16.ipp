@@ -25,12 +25,12 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) inline void roun
 __attribute__((target("avx512f,avx512bw,avx512vl"))) inline void widen_by_instruction(std::size_t n,
                                                                                       std::uint16_t const* x,
                                                                                       float* y) {
-  // Samples are widened part by part. What comes next is fetched while this part is computed with.
+  // Samples are widened in parts. The next part is prefetched during the computation with this one.
   constexpr std::size_t lanes = 16, ahead = 1024, line = 32;
   for (std::size_t i = 0; i < n; i += lanes) {
     if (i % line == 0) __builtin_prefetch(x + i + ahead);
     __mmask16 const some = n - i < lanes ? __mmask16((1u << (n - i)) - 1) : __mmask16(0xffff);
-    // Masked, because GCC 12 warns of what the plain ones leave undefined.
+    // Masked, because GCC 12 warns of undefined operands in the plain intrinsics.
     __m512i const wide = _mm512_maskz_cvtepu16_epi32(some, _mm256_maskz_loadu_epi16(some, x + i));
     _mm512_mask_storeu_ps(y + i, some, _mm512_castsi512_ps(_mm512_maskz_slli_epi32(some, wide, 16)));
   }

@@ -19,7 +19,7 @@ void basic_cpu<T>::dropout_forward(T rate, random_stream const& random, view<T> 
   // With fewer blocks the compiler unrolls the rounds instead of making vectors of them.
   constexpr std::size_t blocks = 64, lanes = 4 * blocks;
   std::size_t const all = elements_of(y.size(), narrow.out), groups = (all + lanes - 1) / lanes;
-  // By value: what is written may be anything, but not what stands in registers.
+  // Captures by value: the stores may alias anything in memory, but not values in registers.
   this->share(groups, this->parts(groups, 16), [=, this](std::size_t first, std::size_t last, int t) {
     detail::narrow_samples<T> const in(*this, t, 1, x.data(), narrow.in),
         out(*this, t, 2, y.data(), narrow.out);

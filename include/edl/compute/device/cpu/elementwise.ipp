@@ -15,8 +15,8 @@
 namespace edl {
 namespace detail {
 
-/// y = a + b, no less than `least`, and 0 where `mask` is not null and not greater than 0. All of them are
-/// narrow. False: not done, because the processor has no such instructions.
+/// y = max(a + b, `least`), and 0 where `mask` is not null and not above 0. All operands are narrow. False:
+/// not computed, because the processor lacks the instructions.
 template <class T>
 bool add_narrow([[maybe_unused]] basic_cpu<T>& cpu, [[maybe_unused]] std::size_t n,
                 [[maybe_unused]] T const* a, [[maybe_unused]] T const* b, [[maybe_unused]] T const* mask,

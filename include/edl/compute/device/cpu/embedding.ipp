@@ -13,7 +13,7 @@
 namespace edl {
 namespace detail {
 
-inline constexpr std::size_t embedding_work = 16 * 1024;  // numbers that are worth a thread
+inline constexpr std::size_t embedding_work = 16 * 1024;  // numbers per thread for which a thread pays
 
 [[noreturn]] inline void refuse_id(embedding_geometry const& g, double id, std::size_t position) {
   auto const of_sample = std::size_t(g.ids);
@@ -47,8 +47,8 @@ void basic_cpu<T>::embedding_backward(embedding_geometry const& g, int, view<T> 
               [&](std::size_t begin, std::size_t end, int) {
                 std::fill(dtable.begin() + std::ptrdiff_t(begin), dtable.begin() + std::ptrdiff_t(end), T(0));
               });
-  // A row belongs to one thread, so that its order is the batch's. By turns, for frequent ids are often
-  // neighbours.
+  // A row belongs to one thread, so that its terms are added in batch order. Rows are assigned round-robin,
+  // because frequent ids are often neighbours.
   int const parts = this->parts(dy.size(), detail::embedding_work);
   this->team().run(parts, [&](int t) {
     for (std::size_t i = 0; i < ids.size(); ++i) {

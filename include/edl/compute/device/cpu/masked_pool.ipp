@@ -9,7 +9,7 @@
 namespace edl {
 namespace detail {
 
-/// work(sample) for all samples, shared among threads.
+/// Calls work(sample) for all samples, divided among threads.
 template <class T, class Work>
 void each_masked(basic_cpu<T>& cpu, kept_places const& places, std::size_t channels, Work&& work) {
   std::size_t const samples = places.counts.size(),
@@ -81,7 +81,8 @@ void basic_cpu<T>::masked_max_pool_backward(kept_places const& places, std::size
     std::fill_n(dx.data() + first, std::size_t(places.places) * channels, T(0));
     if (kept.empty()) return;
     for (std::size_t k = 0; k < channels; ++k) {
-      // Of x itself: what is kept of the result may have been rounded, and x not, or the other way round.
+      // Reads x itself, because the stored result may have been rounded when x was not, or the other way
+      // round.
       auto const at = [&](std::int32_t place) { return first + std::size_t(place) * channels + k; };
       std::size_t most = at(kept.front());
       for (std::int32_t const place : kept) {

@@ -130,12 +130,12 @@ void basic_cpu<T>::max_pool_backward(pool_geometry const& g, int batch, view<T> 
         detail::for_each_window(part, samples, [&](std::size_t to, std::size_t from, int rows, int columns) {
           for (std::size_t begin = 0; begin < c; begin += unit) {
             std::size_t const n = std::min(unit, c - begin);
-            // What is still to be given away: taking all of it leaves exactly zero for an equal element after
-            // it.
+            // The gradient that is left to assign: taking all of it leaves exactly zero for equal elements
+            // that follow.
             T* __restrict const rest = this->left(thread).data(), * __restrict const most = rest + unit;
             std::copy_n(slope + to + begin, n, rest);
-            // Of x itself: what is kept of the result may have been rounded, and x not, or the other way
-            // round.
+            // Reads x itself, because the stored result may have been rounded when x was not, or the other
+            // way round.
             std::copy_n(all + from + begin, n, most);
             for (std::size_t a = 0; a < std::size_t(rows); ++a)
               for (std::size_t b = 0; b < std::size_t(columns); ++b) {

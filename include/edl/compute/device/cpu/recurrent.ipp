@@ -11,8 +11,8 @@
 namespace edl {
 namespace detail {
 
-/// How the units of a recurrent layer are shared among threads, and which step comes when. Samples of more
-/// steps come first, so that those which still go on are the first ones in each turn.
+/// How threads share the units of a recurrent layer, and the order of its steps. Samples with more steps come
+/// first, so that in each turn the active samples are the first ones.
 struct recurrent_share {
   recurrent_geometry const& g;
   kept_places const& kept;
@@ -31,27 +31,27 @@ struct recurrent_share {
     constexpr std::size_t worthwhile = 32 * 1024;  // multiplications of a step that are worth a thread
     split.parts = std::min(cpu.parts(split.units(), 1), cpu.parts(batch * units * columns, worthwhile));
   }
-  /// A thread's units: [first(t), first(t + 1)).
+  /// The units of a thread: [first(t), first(t + 1)).
   std::size_t first(int thread) const { return split.begin(thread); }
-  /// The sample that comes as number `at`, and how many steps it has.
+  /// The sample at position `at` of the order, and the number of its steps.
   std::size_t sample(std::size_t at) const { return kept.all() ? at : std::size_t(kept.longest[at]); }
   std::size_t steps_of(std::size_t at) const {
     return kept.all() ? steps : std::size_t(kept.counts[sample(at)]);
   }
   std::size_t turns() const { return batch == 0 ? 0 : steps_of(0); }
-  /// Samples that have a step in this turn.
+  /// The number of samples that have a step in this turn.
   std::size_t active(std::size_t turn) const {
     if (kept.all()) return turn < steps ? batch : 0;
     std::size_t n = batch;
     while (n > 0 && steps_of(n - 1) <= turn) --n;
     return n;
   }
-  /// The row of the step that comes as number `turn` of sample number `at`.
+  /// The row of step number `turn` of the sample at position `at`.
   std::size_t row(std::size_t at, std::size_t turn) const {
     std::size_t const own = sample(at), number = g.reverse ? steps_of(at) - 1 - turn : turn;
     return own * steps + (kept.all() ? number : std::size_t(kept.of(own)[number]));
   }
-  /// Rows of `columns` elements that are padding become zeros.
+  /// Zeros the rows of `columns` elements that are padding.
   template <class T>
   void clear(std::span<T> rows, std::size_t width) const {
     for (std::size_t own = 0; own < batch && !kept.all(); ++own)
@@ -61,8 +61,8 @@ struct recurrent_share {
   }
 };
 
-/// One unit's gates in the forward pass. `g` holds what the inputs contribute and takes the gates; `z` is
-/// what the step before contributes. Returns the result.
+/// The gates of one unit in the forward pass. On entry `g` holds the contributions of the inputs, on return
+/// the gates; `z` holds the contribution of the previous step. Returns the result.
 template <class V, class T>
 V lstm_forward(recurrent_geometry const& of, std::size_t own, T* g, T const* z, T const* before, T* cell) {
   auto const n = std::size_t(of.units);
@@ -96,8 +96,8 @@ V gru_forward(recurrent_geometry const& of, std::size_t own, T* g, T const* z, T
   return y;
 }
 
-/// The gradients of one unit's gates. `dh`: of the result; `dc`: of the cell, on its way to the step before.
-/// `dz` takes those of the product, gate by gate.
+/// The gradients of the gates of one unit. `dh`: gradient of the result; `dc`: gradient of the cell, passed
+/// to the previous step. `dz` receives the product's gradients, gate by gate.
 template <class V, class T>
 void lstm_backward(recurrent_geometry const& of, V const& dh, T* g, T const* cell, T const* before, T* dc,
                    T* dz) {
@@ -113,7 +113,7 @@ void lstm_backward(recurrent_geometry const& of, V const& dh, T* g, T const* cel
     store<V>(g + gate * n, d[gate]), store<V>(dz + gate * n, d[gate]);
 }
 
-/// `dh` takes what goes to the step before without the product.
+/// Sets `dh` to the part of the gradient that reaches the previous step without the product.
 template <class V, class T>
 void gru_backward(recurrent_geometry const& of, V const& slope, T* g, T const* state, T const* before, T* dh,
                   T* dz) {
@@ -198,7 +198,7 @@ void basic_cpu<T>::masked_recurrent_backward(recurrent_geometry const& g, int ba
   if (!drecurrent.empty()) s.clear(drecurrent, wide);
   recurrent_product<T> products(*this, rows, wide, s.split, 1, {nullptr, wide, true}, places.all());
   for (std::size_t turn = turns; turn-- > 0;) {
-    // Those that have a step behind this one; for the others it is the last.
+    // These samples have a later step; for the others this step is the last.
     std::size_t const active = s.active(turn), going_on = s.active(turn + 1);
     this->team().run(s.split.parts, [&](int t) {
       std::size_t const first = s.first(t), own = s.first(t + 1) - first;

@@ -13,15 +13,15 @@
 
 namespace edl::detail {
 
-/// The products of a recurrent layer's turns. In each turn all threads multiply the same few rows, of k
-/// elements, by their own columns of one matrix. So the matrix is laid out once for all turns. With bfloat16
-/// both factors are rounded, and sums are float32.
+/// The products of a recurrent layer's turns. In each turn every thread multiplies the same few rows, of k
+/// elements, by its own columns of one matrix. So the matrix is packed once for all turns. With bfloat16 both
+/// factors are rounded, and sums are float32.
 ///
-/// Made on the calling thread. The functions that take a thread's number are called by that thread.
+/// Construct it on the calling thread. Functions with a thread's number are called by that thread.
 template <class T>
 class recurrent_product {
  public:
-  /// Of a thread's rooms, the first that is free for the layer.
+  /// The first of a thread's rooms that the layer may use.
   static constexpr std::size_t free_room = 6;
 
   /// A thread has `gates` columns of the matrix for each of its units. `whole`: every turn has all rows.
@@ -38,10 +38,10 @@ class recurrent_product {
 
   std::size_t columns(int thread) const { return gates_ * (units_.begin(thread + 1) - units_.begin(thread)); }
 
-  /// Memory for a thread's part of the matrix, k × columns, where nothing else has it side by side.
+  /// Memory for a thread's part of the matrix, k × columns, if it is not contiguous anywhere else.
   T* part(int thread) { return cpu_.room(thread, part_room, k_ * columns(thread)).data(); }
 
-  /// What the thread multiplies by, until `take` is called again.
+  /// Sets the matrix by which the thread multiplies, until the next call.
   void take(int thread, matrix<T> b) {
     if constexpr (std::same_as<T, float>)
       if (packed_)
@@ -54,10 +54,10 @@ class recurrent_product {
     round(k_ * n, own);
   }
 
-  /// Where the rows of a turn are written, until the turn behind the next one.
+  /// Where the rows of a turn are written; valid until the turn after the next.
   T* rows_of(std::size_t turn) { return values_ + turn % 2 * rows_ * k_; }
 
-  /// Says that elements of a row of that turn are written. Threads say so of different ones.
+  /// Announces that elements of a row of that turn are written. Threads announce disjoint elements.
   void written(std::size_t turn, std::size_t row, std::size_t first, std::size_t count) {
     std::size_t const at = row * k_ + first;
     if constexpr (std::same_as<T, float>)
@@ -65,7 +65,7 @@ class recurrent_product {
     round(count, rows_of(turn) + at);
   }
 
-  /// The first rows of a turn by the thread's part: rows of its columns, without gaps.
+  /// Multiplies the first rows of a turn by the thread's part: contiguous rows of its columns.
   T* multiply(int thread, std::size_t turn, std::size_t rows) {
     std::size_t const n = columns(thread);
     T* const product = cpu_.room(thread, product_room, rows_ * n).data();
@@ -90,10 +90,10 @@ class recurrent_product {
 
   enum room : std::size_t {
     part_room,      // a thread's part of the matrix, as it is
-    laid_out_room,  // and as the library likes it
+    laid_out_room,  // and in the library's layout
     product_room,
     scratch_room,
-    rows_room,     // of the first thread: what is multiplied, read by all
+    rows_room,     // of the first thread: the rows to multiply, which all threads read
     rounded_room,  // the same in bfloat16
   };
   static_assert(rounded_room + 1 == free_room);

@@ -30,15 +30,15 @@ inline void add_rows(std::size_t n, float const* const (&at)[4], float const (&b
     for (int r = 0; r < 4; ++r) y[j] += by[r] * at[r][j];
 }
 
-/// y = x · b for one row x of k numbers, where a quarter of them or more are 0, as a relu leaves them. Rows
-/// of b (k × n) that meet a 0 are not read, for memory is what such a product waits for. `places` has room
-/// for k numbers. False: nothing was computed, as a library's product is as fast.
+/// y = x · b for one row x of k numbers, if at least a quarter of them are 0, as after a relu. It does not
+/// read the rows of b (k × n) that meet a 0, because memory bandwidth limits such a product. `places` has
+/// room for k numbers. False: not computed, because a library's product is as fast.
 inline bool multiply_row_of_zeros(std::size_t n, std::size_t k, float const* x, matrix<float> b, float* y,
                                   std::uint32_t* places) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < k; ++i) {
     places[count] = std::uint32_t(i);
-    count += x[i] != 0;  // a number that is none is taken
+    count += x[i] != 0;  // a NaN counts as not 0
   }
   if (4 * count > 3 * k) return false;
   std::fill_n(y, n, 0.0f);

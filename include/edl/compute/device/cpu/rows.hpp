@@ -6,7 +6,7 @@
 
 namespace edl {
 
-/// Every one of `rows` rows of y becomes `row`; zeros where it is empty.
+/// Sets each of the `rows` rows of y to `row`, or to zeros if it is empty.
 template <class T>
 void fill_rows(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, std::type_identity_t<view<T>> row,
                std::type_identity_t<std::span<T>> y);
@@ -16,14 +16,14 @@ template <class T>
 void finish_rows(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, activation f,
                  std::type_identity_t<view<T>> row, std::type_identity_t<std::span<T>> y);
 
-/// sums = Σ over the rows of x. In parts, so that the error grows with the root of their number.
+/// sums = Σ over the rows of x, in parts, so that the error grows with the square root of their number.
 template <class T>
 void sum_rows(basic_cpu<T>& cpu, std::size_t rows, std::size_t columns, std::type_identity_t<view<T>> x,
               std::type_identity_t<std::span<T>> sums);
 
 namespace detail {
 
-/// Adds what other threads have summed to what the first has: part(t) is where thread `t` did.
+/// Adds the other threads' sums to the first one's: part(t) is the sums of thread `t`.
 template <class T, class Part>
 void add_parts(basic_cpu<T>& cpu, int parts, std::size_t size, Part&& part) {
   if (parts < 2) return;

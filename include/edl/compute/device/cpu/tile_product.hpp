@@ -13,13 +13,13 @@ namespace edl::detail::tiled {
 using half = std::uint16_t;  // a bfloat16
 constexpr std::size_t rows = 16, depth = 32, tile = rows * depth;
 
-/// Tiles that follow each other at even distances, of both factors.
+/// Evenly spaced tiles of both factors.
 struct run_of_tiles {
   half const *left, *right;
   std::size_t steps;
 };
 
-/// Up to 2 x 2 tiles of sums. Where the factors' tiles lie is told in numbers, from one step to the next and
+/// Up to 2 × 2 tiles of sums. Distances of the factors' tiles are in numbers: from one step to the next, and
 /// from a step's first tile to its second.
 struct tile_product {
   std::span<run_of_tiles const> runs;

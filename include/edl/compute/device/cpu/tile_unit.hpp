@@ -16,8 +16,8 @@
 
 namespace edl::detail::tiled {
 
-/// Whether the processor has a matrix unit for bfloat16 (AMX), and the system lets this process use it, which
-/// is asked for once.
+/// Whether the processor has a matrix unit for bfloat16 (AMX), and the system lets this process use it. The
+/// first call requests permission.
 inline bool has_unit() {
   static bool const has = [] {
     // Clang 16 does not know the names of these for `__builtin_cpu_supports`.
@@ -30,10 +30,10 @@ inline bool has_unit() {
   return has;
 }
 
-/// That unit, and vectors that bring numbers into its tiles. Only processors that have it may call these
+/// That unit, with the vector code that fills its tiles. Only processors that have it may call these
 /// functions.
 struct unit {
-  /// While it lives, the calling thread's tiles are set up.
+  /// Configures the calling thread's tiles for as long as it lives.
   class session {
    public:
     [[gnu::target("amx-tile")]] session() {

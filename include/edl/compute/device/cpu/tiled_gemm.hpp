@@ -8,14 +8,14 @@
 
 namespace edl::detail::tiled {
 
-/// c = a · b with factors rounded to bfloat16 by the processor's matrix unit, on all of the device's threads.
-/// It is a convolution of 1 x 1, whose samples are rows that stand some rows apart. False: not done. `narrow`
-/// is of c. Where a is not transposed, c = f(a · b + bias); `bias` may be empty.
+/// c = a · b with factors rounded to bfloat16 by the processor's matrix unit, on all threads of the device.
+/// It is computed as a 1 × 1 convolution. False: not computed. `narrow` describes c. If a is not transposed,
+/// c = f(a · b + bias); `bias` may be empty.
 bool multiply(basic_cpu<float>& cpu, std::size_t m, std::size_t n, std::size_t k, edl::matrix<float> a,
               edl::matrix<float> b, float* c, std::size_t c_stride, bool narrow,
               activation f = activation::none, view<float> bias = {});
 
-/// Whether it is the way by rule.
+/// Whether the rule chooses it.
 bool faster(std::size_t m, std::size_t n, std::size_t k);
 
 }  // namespace edl::detail::tiled

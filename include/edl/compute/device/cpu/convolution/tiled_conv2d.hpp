@@ -6,16 +6,16 @@
 #include "edl/compute/device/activation.hpp"
 #include "edl/compute/device/cpu/basic_cpu.hpp"
 
-/// Convolutions of narrow samples by the processor's matrix unit. A tile's rows are 16 samples at the same
-/// place of their maps. So what a kernel reaches beyond a map costs nothing, and strides cost no more than
-/// their products.
+/// Convolutions of narrow samples by the processor's matrix unit. The rows of a tile are the same place of 16
+/// samples' maps. So the part of a kernel beyond a map's border costs nothing, and strides cost only their
+/// products.
 namespace edl::detail::tiled {
 
-/// Whether these functions compute it, on this processor.
+/// Whether these functions support this geometry on this processor.
 bool fits(conv_geometry const& g);
 
-/// Whether it is the way by rule, for a kernel's gradient or for the other passes. It is from what was
-/// fastest on the machine tried.
+/// Whether the rule chooses it, for a kernel's gradient or for the other passes. The rule follows
+/// measurements on one machine.
 bool faster(conv_geometry const& g, int batch, bool of_kernel);
 
 /// The passes of conv2d_forward and conv2d_backward, for a geometry that fits. `forward` and `to_input` give

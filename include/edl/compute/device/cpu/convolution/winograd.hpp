@@ -6,16 +6,16 @@
 #include "edl/compute/device/activation.hpp"
 #include "edl/compute/device/cpu/basic_cpu.hpp"
 
-/// Convolutions of narrow samples by Winograd's algorithm F(2 x 2, 3 x 3), by our own loops. It has four
-/// ninths of the multiplications. Samples and kernels are transformed in float32, rounded to bfloat16,
-/// multiplied and summed in float32. The error is about one and a half times that of plain products.
+/// Convolutions of narrow samples by Winograd's algorithm F(2 × 2, 3 × 3), in our own loops, with four ninths
+/// of the multiplications. Samples and kernels are transformed in float32, rounded to bfloat16, multiplied
+/// and summed in float32. The error is about one and a half times that of plain products.
 namespace edl::detail::winograd {
 
-/// Whether these functions compute it, on this processor.
+/// Whether these functions support this geometry on this processor.
 bool fits(conv_geometry const& g);
 
-/// Whether it is the way by rule, for a kernel's gradient or for the other passes. It is from what was
-/// fastest on the machines tried.
+/// Whether the rule chooses it, for a kernel's gradient or for the other passes. The rule follows
+/// measurements on several machines.
 bool faster(conv_geometry const& g, bool of_kernel);
 
 /// The passes of conv2d_forward and conv2d_backward, for a geometry that fits. `forward` and `to_input` give

@@ -6,15 +6,15 @@
 #include "edl/compute/device/activation.hpp"
 #include "edl/compute/device/cpu/basic_cpu.hpp"
 
-/// Convolutions of float32 samples by Winograd's algorithm F(4 x 4, 3 x 3), by our own loops. It has a
-/// quarter of the multiplications, and errs by some four times as much as plain products. A kernel is
-/// transformed once, where the device keeps kernels.
+/// Convolutions of float32 samples by Winograd's algorithm F(4 × 4, 3 × 3), in our own loops, with a quarter
+/// of the multiplications. The error is about four times that of plain products. A kernel is transformed only
+/// once if the device caches kernels.
 namespace edl::detail::winograd_wide {
 
-/// Whether these functions compute it, on this processor.
+/// Whether these functions support this geometry on this processor.
 bool fits(conv_geometry const& g);
 
-/// Whether it is the way by rule. It is from what was fastest on the machines tried.
+/// Whether the rule chooses it. The rule follows measurements on several machines.
 bool faster(conv_geometry const& g, int batch);
 
 /// The passes of conv2d_forward and conv2d_backward, for a geometry that fits. They give the same bits for
