@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,6 +69,7 @@ struct picture {
 #include "models-10.inc"
 #include "models-18.inc"
 #include "models-23.inc"
+#include "models-24.inc"
 };
 
 struct tuned {
@@ -86,7 +88,7 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-24.inc"
+#include "models-25.inc"
 
 }  // namespace
 
@@ -240,6 +242,13 @@ TEST_CASE("the model of several heads in the documents has a label for each") {
 TEST_CASE("the function of the documents takes predictions") {
   CHECK(edl::detail::has_on_predictions<picture>);
   CHECK((&picture::on_predictions != nullptr));
+}
+
+TEST_CASE("the hook of the documents stops when the accuracy is good") {
+  CHECK(picture::on_evaluation({.metrics = {{"accuracy", 0.98}}}).empty());
+  CHECK(picture::on_evaluation({.metrics = {{"accuracy", 0.995}}}) == "the accuracy is above 0.99");
+  CHECK(picture::on_evaluation({.metrics = {{"loss", 1}}}).empty());
+  CHECK(edl::detail::good_on_step<picture>);
 }
 
 TEST_CASE("the metric of the documents is the share of errors") {

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -234,6 +235,27 @@ struct tabled : tiny {
   }
 };
 
+/// With TINY_HOOKS: each call of a hook adds a line to that file. TINY_HOOKS_FAIL: every call throws.
+/// TINY_HOOKS_STOP: the version from which on an evaluation ends the job.
+struct hooked : tiny {
+  static void on_step(edl::step_report const& of) {
+    note("step " + std::to_string(of.version) + " worker " + std::to_string(of.worker) + " records " +
+         std::to_string(of.records) + (of.loss > 0 ? "" : " without a loss") + "\n");
+  }
+  static std::string on_evaluation(edl::evaluation_report const& of) {
+    note("evaluation " + std::to_string(of.version) + " records " + std::to_string(of.records) +
+         (of.metric("accuracy") > 0.5 ? " good\n" : " bad\n"));
+    char const* const stop = std::getenv("TINY_HOOKS_STOP");
+    return stop && of.version >= std::stoull(stop) ? "it is good enough" : "";
+  }
+
+ private:
+  static void note(std::string const& line) {
+    std::ofstream(std::getenv("TINY_HOOKS"), std::ios::app) << line;
+    if (std::getenv("TINY_HOOKS_FAIL")) throw std::runtime_error("no room for notes");
+  }
+};
+
 /// TINY_LATE: the second worker does nothing until that file is there.
 static void come_late() {
   char const* const gate = std::getenv("TINY_LATE");
@@ -259,6 +281,7 @@ int main(int argc, char** argv) {
     return edl::run<planned>(argc, argv);
   else if (by)
     return by == std::string_view("lamb") ? edl::run<by_lamb>(argc, argv) : edl::run<by_muon>(argc, argv);
+  if (std::getenv("TINY_HOOKS")) return edl::run<hooked>(argc, argv);
   if (std::getenv("TINY_SLOPE")) return edl::run<sloped>(argc, argv);
   if (std::getenv("TINY_PREPARED")) return edl::run<prepared>(argc, argv);
   return std::getenv("TINY_WIDE") ? edl::run<wide>(argc, argv) : edl::run<tiny>(argc, argv);

@@ -241,6 +241,7 @@ int work_as(worker_process& w, member& self, Parameters& parameters) {
     session.inspect_with([&](data::batch const& b) { hard->look(w.trainer, b); },
                          [&](task_key const& done) { return hard->end_task(done); });
   }
+  train::call_on_step(session, j, w.p, int(id), log);
   auto const metrics =
       serve_metrics(w.node, j, w.s, [&](metric_registry& to) { collect(to, session.seen()); }, log);
   std::atomic<bool> stop_requested = false;  // a signal arrives once; any thread may read this

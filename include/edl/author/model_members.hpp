@@ -24,6 +24,7 @@
 #include "edl/core/mode.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
+#include "edl/job/train/setup/hooks.hpp"
 #include "edl/job/train/setup/initial_variables.hpp"
 
 namespace edl {
@@ -59,6 +60,12 @@ struct names_evaluation {
 };
 struct names_on_predictions {
   int on_predictions;
+};
+struct names_on_step {
+  int on_step;
+};
+struct names_on_evaluation {
+  int on_evaluation;
 };
 struct names_prepare {
   int prepare;
@@ -96,6 +103,13 @@ concept has_evaluation = derivable<Model> && !requires { &beside<Model, names_ev
 template <class Model>
 concept has_on_predictions =
     derivable<Model> && !requires { &beside<Model, names_on_predictions>::on_predictions; };
+
+template <class Model>
+concept has_on_step = derivable<Model> && !requires { &beside<Model, names_on_step>::on_step; };
+
+template <class Model>
+concept has_on_evaluation =
+    derivable<Model> && !requires { &beside<Model, names_on_evaluation>::on_evaluation; };
 
 template <class Model>
 concept has_prepare = derivable<Model> && !requires { &beside<Model, names_prepare>::prepare; };
@@ -276,6 +290,20 @@ concept good_on_predictions =
     };
 
 template <class Model>
+concept good_on_step = requires(step_report const& step) {
+  { Model::on_step(step) } -> std::same_as<void>;
+};
+
+template <class Model>
+concept may_stop = requires(evaluation_report const& of) {
+  { Model::on_evaluation(of) } -> std::same_as<std::string>;
+};
+template <class Model>
+concept good_on_evaluation = may_stop<Model> || requires(evaluation_report const& of) {
+  { Model::on_evaluation(of) } -> std::same_as<void>;
+};
+
+template <class Model>
 concept good_prepare =
     requires(first_samples const& data, initial_variables& into) { Model::prepare(data, into); };
 
@@ -310,7 +338,9 @@ inline constexpr bool good_functions = [] {
   bool const opens = good_open<Model> || !has_open<Model>;
   bool const takes = good_on_predictions<Model> || !has_on_predictions<Model>;
   bool const prepares = good_prepare<Model> || !has_prepare<Model>;
-  return good_feed<Model> && names && opens && takes && prepares;
+  bool const hooks = (good_on_step<Model> || !has_on_step<Model>) &&
+                     (good_on_evaluation<Model> || !has_on_evaluation<Model>);
+  return good_feed<Model> && names && opens && takes && prepares && hooks;
 }();
 
 }  // namespace detail

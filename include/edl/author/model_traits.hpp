@@ -168,7 +168,13 @@ struct model_traits {
 ///   another format. Every process that reads records calls it;
 /// - optional, `static void on_predictions(edl::shape output, int batch, edl::view<float> outputs, int
 ///   worker)`: receives predictions, batch × output.size() elements, in the worker's process. A fifth
-///   parameter `edl::view<std::uint64_t> records` gets each record's number in the data.
+///   parameter `edl::view<std::uint64_t> records` gets each record's number in the data;
+/// - optional, `static void on_step(edl::step_report const&)`: called after each minibatch, in the process
+/// that
+///   trained it;
+/// - optional, `static void on_evaluation(edl::evaluation_report const&)`: called after each evaluation, in
+/// the
+///   master's process. It may return a `std::string`: why the job must stop, or empty.
 template <class Model>
 constexpr void check_model() {
   static_assert(sizeof(model_traits<Model>) > 0 && (model_traits<Model>::whole || true));
@@ -198,6 +204,12 @@ constexpr void check_model() {
       detail::good_on_predictions<Model> || !detail::has_on_predictions<Model>,
       "edl: the model's `on_predictions` should be `static void on_predictions(edl::shape output, int batch, "
       "edl::view<float> outputs, int worker)`");
+  static_assert(detail::good_on_step<Model> || !detail::has_on_step<Model>,
+                "edl: the model's `on_step` should be `static void on_step(edl::step_report const& step)`");
+  static_assert(
+      detail::good_on_evaluation<Model> || !detail::has_on_evaluation<Model>,
+      "edl: the model's `on_evaluation` should be `static void on_evaluation(edl::evaluation_report "
+      "const& report)`, or return a `std::string`: why the job must stop, or empty");
   static_assert(detail::good_prepare<Model> || !detail::has_prepare<Model>,
                 "edl: the model's `prepare` should be `static void prepare(edl::first_samples const& data, "
                 "edl::initial_variables& into)`");

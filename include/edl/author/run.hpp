@@ -110,6 +110,15 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
       else
         Model::on_predictions(network::output, rows, outputs, worker);
     };
+  if constexpr (edl::detail::good_on_step<Model>) p.on_step = Model::on_step;
+  p.may_stop = edl::detail::may_stop<Model>;
+  if constexpr (edl::detail::may_stop<Model>)
+    p.on_evaluation = Model::on_evaluation;
+  else if constexpr (edl::detail::good_on_evaluation<Model>)
+    p.on_evaluation = [](evaluation_report const& of) {
+      Model::on_evaluation(of);
+      return std::string();
+    };
 }
 
 /// Registers the model when the program or the library is loaded: a caller of the predictor library never

@@ -119,6 +119,7 @@ struct job_options {
     std::uint64_t evaluation_steps = 0;
     std::optional<monitor> save_best;
     std::optional<edl::early_stopping> early_stopping;
+    bool asks_model = false;  ///< whether the model's `on_evaluation` may end the job; no flag sets it
     std::uint64_t worst = 0;  ///< number of records with the highest loss that an evaluation reports
     std::string wrong;        ///< directory for wrongly classified records; empty: none
     result_format format = result_format::text;  ///< of the output of evaluate
@@ -199,13 +200,16 @@ struct job {
   job_options::processes processes;
   job_options::log log;
 
+  /// Whether a training's evaluations decide on something: the best model, or its end.
+  bool judges() const {
+    return command == edl::command::train && evaluation.evaluation_steps > 0 &&
+           (evaluation.save_best || evaluation.early_stopping || evaluation.asks_model);
+  }
+
   /// Whether training pauses at a version until it has been evaluated. With a fixed order of sums nothing may
   /// depend on the duration of an evaluation: neither its decisions, nor the version at which they end the
   /// job.
-  bool rests_to_evaluate() const {
-    return command == edl::command::train && training.fixed_global_batch && evaluation.evaluation_steps > 0 &&
-           (evaluation.save_best || evaluation.early_stopping);
-  }
+  bool rests_to_evaluate() const { return judges() && training.fixed_global_batch; }
 };
 
 /// Number of minibatches whose gradients are averaged into one step, by servers or by the process of `Local`.

@@ -158,6 +158,11 @@ class session {
   /// Called before every minibatch: true makes `run` hand back the rest and return.
   void stop_when(std::function<bool()> stopping) { stopping_ = std::move(stopping); }
 
+  /// Calls this after each minibatch that the servers or the other workers have accepted.
+  void after_step(std::function<void(std::uint64_t version, double loss, int records)> call) {
+    after_step_ = std::move(call);
+  }
+
   /// Calls `inspect` with each evaluated minibatch, while the trainer has its version, and `end` with each
   /// completed task, before the session reports it, together with the result of `end`, to the master.
   void inspect_with(std::function<void(data::batch const& b)> inspect,
@@ -263,6 +268,7 @@ class session {
   features::lookup_count evaluated_, predicted_;
   std::optional<std::string> tried_evaluation_;  // the result: empty, or an error
   std::function<bool()> stopping_;
+  std::function<void(std::uint64_t version, double loss, int records)> after_step_;
   std::function<void(data::batch const&)> inspect_;
   std::function<std::string(task_key const&)> inspected_;
   std::set<std::string> reported_damage_;

@@ -532,6 +532,7 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
     log_.info(fmt::format("Loss = {}, steps = {}", float(loss), result.version));
     next_loss_line_ = (result.version / options_.log_loss_steps + 1) * options_.log_loss_steps;
   }
+  if (after_step_) after_step_(seen_.version, loss, b.rows);
   return true;
 }
 

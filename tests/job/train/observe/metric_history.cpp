@@ -43,6 +43,27 @@ TEST_CASE("the best is the first of the highest, and patience counts what is not
   CHECK(h.stopped_at() == 30);
 }
 
+TEST_CASE("a model's own reason ends a job, and is read again; what came later does not") {
+  job::scratch const dir;
+  auto const made = [&](std::uint64_t from) {
+    return metric_history(dir / ".", from, std::nullopt, std::nullopt, known);
+  };
+  auto h = made(0);
+  h.add(10, accuracy(0.5));
+  h.take_in(20, accuracy(0.4), "not \xff utf-8")();
+  h.take_in(30, accuracy(0.6), "later")();
+  CHECK(h.stopped_at() == 20);
+  CHECK(h.stopped_by_model() == "not \xff utf-8");
+  CHECK(made(30).stopped_at() == 20);
+  CHECK(made(30).stopped_by_model() == "not \uFFFD utf-8");
+  CHECK_FALSE(made(19).stopped());
+  CHECK(made(19).stopped_by_model().empty());
+  auto lost = history("", 0);
+  lost.add(1, accuracy(0.5)), lost.add(2, accuracy(0.5)), lost.add(3, accuracy(0.5));
+  CHECK(lost.stopped());
+  CHECK(lost.stopped_by_model().empty());
+}
+
 TEST_CASE("progress below the least difference is none, and lower may be better") {
   auto h = history("", 0, 2, 0.1);
   for (auto const& [version, value] : {std::pair{1u, 0.5}, {2u, 0.55}, {3u, 0.58}})

@@ -393,6 +393,7 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
     session.inspect_with([&](data::batch const& b) { hard->look(*trainer, b); });
     if (j.command == command::train) master.tell_worst([&hard] { return hard->take_worst(); });
   }
+  call_on_step(session, j, p, 0, log);
   bool const complete = session.run();
   master.close(complete);
   if (hard && complete && j.command != command::train) hard->tell(std::cout, log);

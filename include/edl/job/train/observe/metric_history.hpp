@@ -26,6 +26,7 @@ class metric_history {
   struct entry {
     std::uint64_t version = 0;
     metrics values;
+    std::string stop = {};  ///< why the model's `on_evaluation` ends the job here; empty: it does not
   };
 
   /// Reads the file, for a job that begins at version `from`. Drops later evaluations, except the best,
@@ -40,8 +41,8 @@ class metric_history {
   /// Adds metrics, and stores them.
   void add(std::uint64_t version, metrics const& values) { take_in(version, values)(); }
 
-  /// Adds metrics, and returns a function that stores them, on any thread.
-  std::function<void()> take_in(std::uint64_t version, metrics const& values);
+  /// Adds metrics, and returns a function that stores them, on any thread. `stop`: as in `entry`.
+  std::function<void()> take_in(std::uint64_t version, metrics const& values, std::string stop = {});
 
   /// The value of a metric; NaN if it is missing.
   static double value_of(metrics const& values, std::string const& name);
@@ -49,6 +50,8 @@ class metric_history {
   /// Whether the job has ended early.
   bool stopped() const { return stopped_at().has_value(); }
   std::optional<std::uint64_t> stopped_at() const;
+  /// The model's own reason, if that ended it; otherwise empty.
+  std::string stopped_by_model() const;
 
   std::optional<entry> const& best() const { return best_; }
   std::vector<entry> const& entries() const { return entries_; }
@@ -56,7 +59,7 @@ class metric_history {
  private:
   void read(std::uint64_t from);
   std::string text() const;
-  bool take(std::uint64_t version, metrics const& values);
+  bool take(entry of);
 
   std::string path_;  // empty: nothing is stored
   std::optional<monitor> monitor_;

@@ -34,11 +34,14 @@ inline nlohmann::json to_json(metric_history::entry const& e) {
   // JSON has no number for values that are not finite.
   for (auto const& [name, value] : e.values)
     values[name] = std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
-  return {{"version", e.version}, {"metrics", std::move(values)}};
+  nlohmann::json all{{"version", e.version}, {"metrics", std::move(values)}};
+  if (!e.stop.empty()) all["stop"] = e.stop;
+  return all;
 }
 
 inline metric_history::entry entry_of(nlohmann::json const& from) {
-  metric_history::entry e{.version = from.at("version").get<std::uint64_t>(), .values = {}};
+  metric_history::entry e{
+      .version = from.at("version").get<std::uint64_t>(), .values = {}, .stop = from.value("stop", "")};
   for (auto const& [name, value] : from.at("metrics").items())
     e.values.emplace_back(name,
                           value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>());
@@ -92,11 +95,12 @@ EDL_INLINE double metric_history::value_of(metrics const& values, std::string co
 }
 
 EDL_INLINE bool metric_history::is_best(std::uint64_t version, metrics const& values) const {
-  return metric_history(*this).take(version, values);
+  return metric_history(*this).take({version, values});
 }
 
-EDL_INLINE std::function<void()> metric_history::take_in(std::uint64_t version, metrics const& values) {
-  take(version, values);
+EDL_INLINE std::function<void()> metric_history::take_in(std::uint64_t version, metrics const& values,
+                                                         std::string stop) {
+  take({version, values, std::move(stop)});
   if (path_.empty()) return [] {};
   // A power failure may undo this; the version is then evaluated again.
   return [path = path_, now = text()] { replace_file(path, now, forced::content); };
@@ -104,12 +108,12 @@ EDL_INLINE std::function<void()> metric_history::take_in(std::uint64_t version, 
 
 /// Records a result and returns whether it is the best so far. Evaluations that complete after the decision
 /// to stop do not count: how many there are is a matter of chance.
-EDL_INLINE bool metric_history::take(std::uint64_t version, metrics const& values) {
-  std::erase_if(entries_, [&](entry const& e) { return e.version >= version; });
+EDL_INLINE bool metric_history::take(entry of) {
+  std::erase_if(entries_, [&](entry const& e) { return e.version >= of.version; });
   bool const before = stopped();
-  entries_.push_back({version, values});
+  entries_.push_back(std::move(of));
   if (!monitor_ || before) return false;
-  double const value = value_of(values, monitor_->metric);
+  double const value = value_of(entries_.back().values, monitor_->metric);
   bool const better =
       std::isfinite(value) && (!best_ || monitor_->better(value, value_of(best_->values, monitor_->metric)));
   if (better) best_ = entries_.back();
@@ -117,10 +121,11 @@ EDL_INLINE bool metric_history::take(std::uint64_t version, metrics const& value
 }
 
 EDL_INLINE std::optional<std::uint64_t> metric_history::stopped_at() const {
-  if (!stopping_) return std::nullopt;
   std::optional<double> best;
   std::uint32_t without = 0;
   for (entry const& e : entries_) {
+    if (!e.stop.empty()) return e.version;
+    if (!stopping_) continue;
     double const value = value_of(e.values, stopping_->monitor.metric);
     double const delta = stopping_->monitor.higher ? stopping_->min_delta : -stopping_->min_delta;
     if (std::isfinite(value) && (!best || stopping_->monitor.better(value, *best + delta))) {
@@ -133,6 +138,12 @@ EDL_INLINE std::optional<std::uint64_t> metric_history::stopped_at() const {
   return std::nullopt;
 }
 
+EDL_INLINE std::string metric_history::stopped_by_model() const {
+  auto const at = stopped_at();
+  auto const found = std::ranges::find(entries_, at, [](entry const& e) { return std::optional(e.version); });
+  return at && found != entries_.end() ? found->stop : std::string();
+}
+
 EDL_INLINE std::string metric_history::text() const {
   nlohmann::json all{{"evaluations", nlohmann::json::array()}};
   for (entry const& e : entries_) all["evaluations"].push_back(detail::to_json(e));
@@ -141,7 +152,8 @@ EDL_INLINE std::string metric_history::text() const {
     all["best"] = detail::to_json(*best_);
     all["best"]["metric"] = monitor_->metric;
   }
-  return all.dump(1) + "\n";
+  // A model's reason may be any bytes.
+  return all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 EDL_INLINE std::string unknown_metric(std::string_view flag, std::string const& metric,
@@ -156,8 +168,7 @@ EDL_INLINE std::string unknown_metric(std::string_view flag, std::string const& 
 }
 
 EDL_INLINE std::optional<metric_history> history_of(job const& j, program const& p, std::uint64_t from) {
-  if (j.command != command::train || (!j.evaluation.save_best && !j.evaluation.early_stopping))
-    return std::nullopt;
+  if (!j.judges()) return std::nullopt;
   return metric_history(j.checkpoints.checkpoint_dir, from, j.evaluation.save_best,
                         j.evaluation.early_stopping, p.metric_names);
 }
@@ -166,7 +177,10 @@ EDL_INLINE std::string best_path(job const& j) { return j.checkpoints.checkpoint
 
 EDL_INLINE std::vector<std::string> history_lines(job const& j, metric_history const& h) {
   std::vector<std::string> lines;
-  if (auto const at = h.stopped_at())
+  if (std::string const why = h.stopped_by_model(); !why.empty())
+    lines.push_back(
+        fmt::format("The model's on_evaluation ended the job at version {}: {}", *h.stopped_at(), why));
+  else if (auto const at = h.stopped_at())
     lines.push_back(fmt::format("Early stopping: {} has made no progress in the {} up to version {}",
                                 j.evaluation.early_stopping->monitor.metric,
                                 counted(j.evaluation.early_stopping->patience, "evaluation"), *at));

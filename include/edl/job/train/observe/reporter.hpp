@@ -36,8 +36,8 @@ class reporter {
   /// Logs a line about the job's decisions, and shows it on the page.
   void say(master::log_line const& what);
 
-  /// Call when an evaluation is complete: shows and logs it. Returns whether its version is the best so far,
-  /// so that its model must be written.
+  /// Call when an evaluation is complete: shows and logs it, and calls the model's `on_evaluation`. Returns
+  /// whether its version is the best so far, so that its model must be written.
   bool evaluated(master::evaluation_result const& r, master::coordinator const& decisions);
 
   /// The records with the highest loss in this version, a JSON array, for the page.
@@ -79,11 +79,17 @@ class reporter {
   program& program_;
   job const& job_;
   logger log_;
+  /// Why the model's `on_evaluation` wants the job to stop, or empty.
+  std::string ask_model(master::evaluation_result const& r,
+                        std::vector<std::pair<std::string, double>> const& metrics);
+
   std::optional<metric_history> history_;
   std::unique_ptr<job_feed> recent_;
   std::unique_ptr<dashboard> page_;  // null: without --dashboard
   history_log log_of_steps_;
   progress_view view_;
+  bool hook_failed_ = false;
+  std::pair<std::uint64_t, std::string> stop_;  // the last evaluated version, and what its hook has returned
 };
 
 }  // namespace edl::train

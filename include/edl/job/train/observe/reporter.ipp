@@ -85,12 +85,34 @@ EDL_INLINE bool reporter::evaluated(master::evaluation_result const& r,
   tell_evaluation(job_, line, view_, log_);
   if (page_) page_->happened({severity::info, line, master::topic::evaluation});
   if (std::string const odd = odd_metrics(job_, program_, r); !odd.empty()) log_.warning(odd);
+  stop_ = {r.evaluated.version, ask_model(r, metrics)};
   return history_ && history_->is_best(r.evaluated.version, metrics);
+}
+
+EDL_INLINE std::string reporter::ask_model(master::evaluation_result const& r,
+                                           std::vector<std::pair<std::string, double>> const& metrics) {
+  if (!program_.on_evaluation || hook_failed_) return {};
+  auto const begun = clock::now();
+  std::string why;
+  try {
+    why = program_.on_evaluation({r.evaluated.version, r.records, metrics});
+  } catch (std::exception const& e) {
+    hook_failed_ = true;
+    log_.error(failed_hook("on_evaluation", r.evaluated.version, e.what()));
+  }
+  if (auto const took = clock::now() - begun; took > std::chrono::seconds(1))
+    log_.warning(
+        fmt::format("the model's on_evaluation took {:.1f} s, in which the master served nobody; hand slow "
+                    "work to a thread of "
+                    "its own",
+                    std::chrono::duration<double>(took).count()));
+  return why;
 }
 
 EDL_INLINE std::function<bool()> reporter::judged(master::evaluation_result const& r) {
   if (!history_) return [] { return false; };
-  auto keep = history_->take_in(r.evaluated.version, program_.metrics(r.totals));
+  auto keep = history_->take_in(r.evaluated.version, program_.metrics(r.totals),
+                                stop_.first == r.evaluated.version ? stop_.second : std::string());
   return [keep = std::move(keep), stops = history_->stopped()] {
     keep();
     return stops;

@@ -17,7 +17,7 @@ struct ended_job {
   master::coordinator const& decisions;
   progress_view const& seen;
   std::vector<std::string> command;  ///< the user's command, word by word; empty: none
-  bool early = false;                ///< whether --early_stopping has ended it
+  bool early = false;                ///< whether --early_stopping or the model has ended it
   std::string plan = {};             ///< of --memory_budget; empty: none
 };
 

@@ -45,6 +45,10 @@ std::string table_of(worker::time_account const& spent, strategy how, std::uint6
 /// Throws usage_error if the records lack one of --prediction_columns.
 worker::prediction_sink predictions_of(job const& j, program const& p, data::source const* from, int id);
 
+/// Makes a training session call the model's `on_step`. After an exception the hook is not called again, and
+/// the log says so. `p` must outlive the session.
+void call_on_step(worker::session& of, job const& j, program const& p, int id, logger const& log);
+
 }  // namespace edl::train
 
 #ifdef EDL_HEADER_ONLY

@@ -282,4 +282,17 @@ EDL_INLINE worker::prediction_sink predictions_of(job const& j, program const& p
   };
 }
 
+EDL_INLINE void call_on_step(worker::session& of, job const& j, program const& p, int id, logger const& log) {
+  if (j.command != command::train || !p.on_step) return;
+  of.after_step([&p, id, log, failed = false](std::uint64_t version, double loss, int records) mutable {
+    if (failed) return;
+    try {
+      p.on_step({version, loss, records, id});
+    } catch (std::exception const& e) {
+      failed = true;
+      log.error(failed_hook("on_step", version, e.what()));
+    }
+  });
+}
+
 }  // namespace edl::train

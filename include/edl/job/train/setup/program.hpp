@@ -21,6 +21,7 @@
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/train/prediction/model_output.hpp"
+#include "edl/job/train/setup/hooks.hpp"
 #include "edl/job/train/setup/hyperparameters.hpp"
 #include "edl/job/train/setup/initial_variables.hpp"
 #include "edl/job/worker/trainer.hpp"
@@ -88,6 +89,15 @@ struct program {
   /// The model's `on_predictions`, if it has one: rows × outputs, in the worker's process. `records`: the
   /// number of each record.
   std::function<void(int rows, view<float> outputs, int worker, view<std::uint64_t> records)> on_predictions;
+
+  /// The model's `on_step`, if it has one, in each process that trains.
+  std::function<void(step_report const& step)> on_step;
+
+  /// The model's `on_evaluation`, if it has one, in the master, or in a Local job's process. Returns why the
+  /// job must stop; empty: it goes on.
+  std::function<std::string(evaluation_report const& of)> on_evaluation;
+  bool may_stop =
+      false;  ///< whether `on_evaluation` may return a reason: `job_options::evaluation::asks_model`
 };
 
 }  // namespace edl::train

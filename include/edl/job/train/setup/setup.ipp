@@ -38,8 +38,7 @@ inline std::uint64_t times(std::uint64_t a, std::uint64_t b) {
 /// they hold, two each. If evaluations decide something, no such version may be dropped.
 inline std::size_t frozen_versions(job const& j) {
   constexpr std::size_t usual = 2, most = 64;
-  if (!(j.evaluation.save_best || j.evaluation.early_stopping) || j.evaluation.evaluation_steps == 0)
-    return usual;
+  if (!j.judges()) return usual;
   std::uint64_t const pushing =
       j.strategy == strategy::parameter_server ? std::uint64_t(std::max(1, j.processes.num_workers)) : 1;
   std::uint64_t const steps = 2 * std::uint64_t(j.data.num_minibatches_per_task) * pushing;
@@ -99,7 +98,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   if (p.rule->depends_on_training() && r.training) o.steps = training_steps(j, *r.training);
   // For the user 0 means the end of training; the master has no such value.
   o.evaluation_steps = j.evaluation.evaluation_steps > 0 ? j.evaluation.evaluation_steps : ~std::uint64_t{0};
-  o.judges = j.evaluation.save_best || j.evaluation.early_stopping;
+  o.judges = j.judges();
   o.checkpoint = o.final_checkpoint = j.command == command::train && !j.checkpoints.checkpoint_dir.empty();
   o.seed = j.seed;
   o.shuffle = j.data.shuffle;
