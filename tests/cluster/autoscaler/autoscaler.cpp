@@ -253,8 +253,18 @@ TEST_CASE(
   CHECK_FALSE(plan_of(make_plan(v, {.max_load = 1}), "small").admitted);
   CHECK(plan_of(make_plan(v, {.max_load = 1}), "small").reason ==
         "it waits behind a job that has waited longer");
-  job_of(v, "large").worker = cores(9);
-  CHECK(plan_of(make_plan(v, {.max_load = 1}), "small").admitted);
+  auto const passed = [&](auto const& change, double max_load = 1) {
+    cluster_view other = v;
+    change(job_of(other, "large"));
+    return plan_of(make_plan(other, {.max_load = max_load}), "small").admitted;
+  };
+  CHECK_FALSE(passed([](job_view&) {}));
+  CHECK(passed([](job_view& j) { j.worker = cores(9); }));
+  CHECK(passed([](job_view& j) { j.fixed = {cores(9)}; }));            // a server
+  CHECK(passed([](job_view& j) { j.min = j.max = 9; }));               // all together
+  CHECK(passed([](job_view& j) { j.fixed = {cores(1), cores(1)}; }));  // with its fixed pods
+  CHECK_FALSE(passed([](job_view& j) { j.fixed = {cores(1)}; }));
+  CHECK(passed([](job_view&) {}, 0.8));  // beyond the headroom
 }
 
 TEST_CASE("who is left alone for now is looked at again when the time has come") {

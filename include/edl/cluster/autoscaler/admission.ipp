@@ -102,19 +102,21 @@ EDL_INLINE void replace_missing(allocation& a) {
   }
 }
 
-/// Whether some node admits a worker of the job and could hold it if it were empty. Only such a job can make
-/// others wait.
+/// Whether the cluster could hold the least of a job if it were empty. Only such a job may make others wait.
 inline bool fits_empty(allocation const& a, job_state const& s) {
-  for (node const& n : a.view.nodes) {
-    if (!allows(n, s.job->worker)) continue;
-    bool all = true;
-    for (auto const& [name, amount] : s.job->worker.requests) {
-      auto const has = n.allocatable.find(name);
-      all = all && has != n.allocatable.end() && has->second >= amount;
-    }
-    if (all) return true;
-  }
-  return false;
+  cluster_view const empty{.now = a.view.now, .nodes = a.view.nodes};
+  std::vector<pod_shape const*> shapes{&s.job->worker};
+  for (pod_shape const& f : s.job->fixed) shapes.push_back(&f);
+  fitting room(empty, shapes, a.options.max_load);
+  auto const place = [&](pod_shape const& of) {
+    int const shape = room.shape(of), node = room.first_fit(shape);
+    if (node < 0 || !room.within_load(shape)) return false;
+    room.take(shape, node);
+    return true;
+  };
+  bool all = std::ranges::all_of(s.job->fixed, place);
+  for (int n = 0; all && n < s.who.min; ++n) all = place(s.job->worker);
+  return all;
 }
 
 inline bool let_in(allocation& a, int j) {
@@ -171,7 +173,7 @@ inline bool let_in(allocation& a, int j) {
 EDL_INLINE bool admit(allocation& a) {
   bool any_in = false, blocked = false;
   // Equal jobs fail equally until something changes.
-  std::set<std::tuple<int, int, std::vector<int>>> failed;
+  std::set<std::tuple<int, int, std::vector<int>>> failed, hopeless;
   for (int j : a.order) {
     job_state& s = a.at(j);
     if (s.in || s.job->suspended) continue;
@@ -183,7 +185,9 @@ EDL_INLINE bool admit(allocation& a) {
     else if (failed.count(kind) > 0 || !let_in(a, j)) {
       failed.insert(kind);
       s.why = {cause::no_room};
-      blocked = a.view.now - s.job->submitted > a.options.starvation_timeout && fits_empty(a, s);
+      bool const starves = a.view.now - s.job->submitted > a.options.starvation_timeout;
+      blocked = starves && hopeless.count(kind) == 0 && fits_empty(a, s);
+      if (starves && !blocked) hopeless.insert(kind);
     } else {
       s.why = {};
       any_in = true;
