@@ -94,12 +94,11 @@ EDL_INLINE std::string reporter::ask_model(master::evaluation_result const& r,
   if (!program_.on_evaluation || hook_failed_) return {};
   auto const begun = clock::now();
   std::string why;
-  try {
+  std::string const failed = call_hook("on_evaluation", r.evaluated.version, [&] {
     why = program_.on_evaluation({r.evaluated.version, r.records, metrics});
-  } catch (std::exception const& e) {
-    hook_failed_ = true;
-    log_.error(failed_hook("on_evaluation", r.evaluated.version, e.what()));
-  }
+  });
+  hook_failed_ = !failed.empty();
+  if (hook_failed_) log_.error(failed);
   if (auto const took = clock::now() - begun; took > std::chrono::seconds(1))
     log_.warning(
         fmt::format("the model's on_evaluation took {:.1f} s, in which the master served nobody; hand slow "

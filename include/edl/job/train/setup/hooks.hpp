@@ -29,8 +29,20 @@ struct evaluation_report {
 
 namespace train {
 
-/// The line of the log for a hook that threw: a hook cannot change the job, which goes on without it.
-std::string failed_hook(std::string_view name, std::uint64_t version, std::string_view why);
+/// The line of the log for a hook that has thrown what is being handled.
+std::string failed_hook(std::string_view name, std::uint64_t version);
+
+/// Calls a hook, which cannot change the job. Returns the line of the log if it throws anything; otherwise
+/// empty.
+template <class Hook>
+std::string call_hook(std::string_view name, std::uint64_t version, Hook&& hook) {
+  try {
+    hook();
+    return {};
+  } catch (...) {
+    return failed_hook(name, version);
+  }
+}
 
 }  // namespace train
 }  // namespace edl

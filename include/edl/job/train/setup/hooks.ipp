@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 
 #include "edl/core/inline.hpp"
@@ -16,11 +17,20 @@ EDL_INLINE double evaluation_report::metric(std::string_view name) const {
   return found == metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
 }
 
-EDL_INLINE std::string train::failed_hook(std::string_view name, std::uint64_t version,
-                                          std::string_view why) {
+namespace train {
+
+EDL_INLINE std::string failed_hook(std::string_view name, std::uint64_t version) {
+  std::string why = "it has thrown something other than a std::exception";
+  try {
+    throw;
+  } catch (std::exception const& e) {
+    why = e.what();
+  } catch (...) {
+  }
   return fmt::format(
       "the model's {} failed at version {}: {}; the job goes on, and this process does not call it again",
       name, version, why);
 }
 
+}  // namespace train
 }  // namespace edl

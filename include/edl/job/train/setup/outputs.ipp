@@ -286,12 +286,9 @@ EDL_INLINE void call_on_step(worker::session& of, job const& j, program const& p
   if (j.command != command::train || !p.on_step) return;
   of.after_step([&p, id, log, failed = false](std::uint64_t version, double loss, int records) mutable {
     if (failed) return;
-    try {
-      p.on_step({version, loss, records, id});
-    } catch (std::exception const& e) {
-      failed = true;
-      log.error(failed_hook("on_step", version, e.what()));
-    }
+    std::string const why = call_hook("on_step", version, [&] { p.on_step({version, loss, records, id}); });
+    failed = !why.empty();
+    if (failed) log.error(why);
   });
 }
 
