@@ -31,6 +31,7 @@ TEST_CASE("an evaluation is the best until a better one was judged, and the last
   edl::job j;
   j.checkpoints.checkpoint_dir = dir.path();
   j.evaluation.save_best = edl::monitor{"accuracy", true};
+  j.evaluation.evaluation_steps = 8;  // without which the flag is refused
   edl::train::reporter r(p, j, 0, {}, silent);
   edl::master::coordinator const decisions({.training = {{"t", 20}}}, {});
   CHECK_FALSE(r.evaluation());
