@@ -61,8 +61,6 @@ struct assessment {
 ///   stopped.
 ///
 /// Pure. Thread safety: safe.
-///
-/// Pure. Thread safety: safe.
 assessment judge(situation const& is, options const& o = {});
 
 /// The requests owed for a Workload whose TrainingJob is gone. `pods`: how many of its pods still exist.
