@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <type_traits>
 
 #include "compute/nn/harness.hpp"
 #include "edl/compute/nn/layer/activations.hpp"
@@ -39,6 +40,8 @@ std::array<std::array<double, N>, 2> at(std::array<double, N> const& x) {
   std::copy(h.dx.begin(), h.dx.end(), of[1].begin());
   return of;
 }
+
+static_assert(!std::is_convertible_v<nn::axes, double>);  // x * nn::channels is a mistake
 
 TEST_CASE("gradients of arithmetic") {
   check_function<[](auto x) { return (3 - x) * (x + 2) / (x * x + 0.5f) - x / 3 + 1 / (x + 4) - -x; }>();

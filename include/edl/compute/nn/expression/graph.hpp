@@ -14,12 +14,12 @@
 namespace edl::nn {
 
 /// Axes of a tensor in an expression. A tensor has some of them, and counts as constant along the others.
-/// Enumerators, so that local names may be the same.
-enum axes : std::uint8_t {
+enum class axes : std::uint8_t {
   channels = 1,  ///< the last axis of a sample
   places = 2,    ///< its height and width as one
   last_axis = channels
 };
+using enum axes;  // enumerators, which local names may hide without a warning
 
 constexpr axes operator|(axes a, axes b) { return axes(unsigned(a) | unsigned(b)); }
 constexpr axes operator&(axes a, axes b) { return axes(unsigned(a) & unsigned(b)); }
@@ -28,7 +28,7 @@ constexpr axes without(axes all, axes some) { return axes(unsigned(all) & ~unsig
 
 namespace expression {
 
-inline constexpr axes samples{4};
+inline constexpr axes samples{std::uint8_t(4)};
 inline constexpr axes all_axes = channels | places | samples;
 
 /// The operation of a node of an expression.
