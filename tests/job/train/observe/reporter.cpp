@@ -3,8 +3,14 @@
 #include "edl/job/train/observe/reporter.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
 
 #include "base/wire/scratch.hpp"
 
@@ -46,6 +52,32 @@ TEST_CASE("an evaluation is the best until a better one was judged, and the last
   CHECK(r.evaluation()->version == 16);
   CHECK(std::filesystem::exists(dir / "evaluations.json"));
   CHECK_FALSE(r.stopped_at());
+}
+
+TEST_CASE("a model's hook that is slow is told of, and what it returns ends a job that evaluates by steps") {
+  for (std::uint64_t const steps : {8, 0}) {
+    scratch const dir;
+    auto p = with_metrics();
+    p.on_evaluation = [&](edl::evaluation_report const& of) {
+      if (steps > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1050));
+      return of.metric("accuracy") > 0.8 && of.records == 10 ? "enough" : "";
+    };
+    edl::job j;
+    j.evaluation.asks_model = true;
+    j.evaluation.evaluation_steps = steps;
+    int const written = ::open((dir / "log").c_str(), O_WRONLY | O_CREAT, 0600);
+    edl::logger const log(edl::severity::warning, "", written);
+    edl::train::reporter r(p, j, 0, {}, log);
+    edl::master::coordinator const decisions({.training = {{"t", 20}}}, {});
+    edl::master::evaluation_result const good{{.version = 8}, {0.9}, 10};
+    CHECK_FALSE(r.evaluated(good, decisions));  // no flag asks for the best
+    CHECK(r.judged(good)() == (steps > 0));
+    CHECK(r.stopped_at().has_value() == (steps > 0));
+    ::close(written);
+    std::ifstream lines(dir / "log");
+    std::string const said(std::istreambuf_iterator<char>(lines), {});
+    CHECK((said.find("the model's on_evaluation took ") != std::string::npos) == (steps > 0));
+  }
 }
 
 TEST_CASE("a job that decides by no metric keeps nothing, and none is the best") {

@@ -2,7 +2,6 @@
 #include "edl/job/train/setup/hooks.hpp"
 
 #include <cmath>
-#include <set>
 #include <sstream>
 
 #include "app/job.hpp"

@@ -100,11 +100,10 @@ EDL_INLINE std::string reporter::ask_model(master::evaluation_result const& r,
   hook_failed_ = !failed.empty();
   if (hook_failed_) log_.error(failed);
   if (auto const took = clock::now() - begun; took > std::chrono::seconds(1))
-    log_.warning(
-        fmt::format("the model's on_evaluation took {:.1f} s, in which the master served nobody; hand slow "
-                    "work to a thread of "
-                    "its own",
-                    std::chrono::duration<double>(took).count()));
+    log_.warning(fmt::format(
+        "the model's on_evaluation took {:.1f} s, in which this process served no worker; hand slow work to "
+        "another thread",
+        std::chrono::duration<double>(took).count()));
   return why;
 }
 

@@ -21,7 +21,7 @@ struct step_report {
 struct evaluation_report {
   std::uint64_t version = 0;                            ///< of the evaluated model
   std::uint64_t records = 0;                            ///< evaluated
-  std::vector<std::pair<std::string, double>> metrics;  ///< in the model's order; the loss is one of them
+  std::vector<std::pair<std::string, double>> metrics;  ///< those of the model, in its order
 
   /// The value of a metric; NaN if the model has no metric of this name.
   double metric(std::string_view name) const;
