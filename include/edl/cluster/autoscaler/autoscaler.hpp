@@ -15,7 +15,7 @@ namespace edl::controller {
 ///   free and that the scheduler does not use is given up after `promise`.
 /// - Then jobs are admitted by priority and age, also by shrinking others: with all their fixed pods and
 ///   their min, or not at all. A job that cannot be admitted is skipped, until it has waited for
-///   `starvation_timeout`.
+///   `starvation_timeout`. From then on it keeps later jobs waiting, if the empty cluster could hold it.
 /// - The rest is given worker by worker: by priority, then by the policy. A worker takes another's room only
 ///   if it deserves more.
 ///
