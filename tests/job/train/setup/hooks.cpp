@@ -28,7 +28,7 @@ std::string const evaluates = "--validation_data=" + job::data().validation;
 
 }  // namespace
 
-TEST_CASE("a metric that the model has not is no number") {
+TEST_CASE("a metric that the model does not have is NaN") {
   edl::evaluation_report const of{.version = 1, .records = 2, .metrics = {{"auc", 0.5}}};
   CHECK(of.metric("auc") == 0.5);
   CHECK(std::isnan(of.metric("accuracy")));
@@ -59,7 +59,7 @@ TEST_CASE("hooks see each minibatch once, in its process, and each evaluation") 
   }
 }
 
-TEST_CASE("an evaluation's hook ends a job, and the same command does not go on") {
+TEST_CASE("a reason of on_evaluation ends the job, and the same command does not resume it") {
   lines const ordered{"--distribution_strategy=AllreduceStrategy", "--num_workers=2", "--fixed_global_batch"};
   for (lines const& processes : {lines{}, several, ordered}) {
     job::scratch const dir;
@@ -87,7 +87,7 @@ TEST_CASE("an evaluation's hook ends a job, and the same command does not go on"
   }
 }
 
-TEST_CASE("a hook that throws is called no more, and the training goes on as if there were none") {
+TEST_CASE("a hook that throws is not called again, and the job trains to its end") {
   job::scratch const dir;
   job::run j(train({evaluates, "--evaluation_steps=20"}),
              {.env = {{"TINY_HOOKS", dir / "notes"}, {"TINY_HOOKS_FAIL", "1"}}});
