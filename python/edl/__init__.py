@@ -60,7 +60,7 @@ def _load(path, library):
     library = library or os.environ.get("EDL_PREDICTOR")
     if not library:
         if not os.path.exists(path):
-            raise Error(f"{path}: there is no such file or directory")
+            raise Error(f"{path}: no such file or directory")
         folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
         try:
             found = [f for f in os.listdir(folder) if f.startswith("lib") and f.endswith("-predictor.so")]

@@ -132,12 +132,12 @@ struct long_job {
 TEST_CASE("data that is not there, or is none") {
   job::scratch const dir;
   check_refused_both_ways({"--training_data=" + dir / "nowhere"},
-                          {dir / "nowhere: there is no such file or directory"});
+                          {dir / "nowhere: no such file or directory"});
   std::filesystem::create_directory(dir / "empty");
   check_refused_both_ways({"--training_data=" + dir / "empty"}, {dir / "empty: holds no data files"});
   spill(dir / "nothing/part-0", "");
   check_refused_both_ways({"--training_data=" + dir / "nothing"}, {dir / "nothing: holds no records"});
-  check_refused(train({"--validation_data=" + dir / "nowhere"}), {dir / "nowhere: there is no such"});
+  check_refused(train({"--validation_data=" + dir / "nowhere"}), {dir / "nowhere: no such"});
   spill(dir / "text/part-0", "this is a poem, not a file of records");
   check_refused(train({"--training_data=" + dir / "text"}),
                 {dir / "text/part-0", "at byte 0", "is this a RecordIO file?"});

@@ -254,7 +254,7 @@ TEST_CASE("what is no model, or another one's, is refused by its path") {
   auto const opened = [](std::string const& at) {
     return complaint([&] { edl::predictor<dense> const p(at); });
   };
-  CHECK(opened(dir / "none") == dir / "none: there is no such file or directory");
+  CHECK(opened(dir / "none") == dir / "none: no such file or directory");
   CHECK(has(complaint([&] { edl::predictor<tabled> const p(path); }), path + " is not of this model: "));
   std::string content = slurp(path);
   content.back() ^= 1;

@@ -349,7 +349,7 @@ TEST_CASE("whatever sizes and places a caller gives, it is told") {
 TEST_CASE("what cannot be opened, is closed or never was open is told") {
   scratch const dir;
   CHECK(edl_predictor_open((dir / "none").c_str(), 1) == 0);
-  CHECK(said() == dir / "none: there is no such file or directory");
+  CHECK(said() == dir / "none: no such file or directory");
   CHECK(edl_predictor_open(nullptr, 1) == 0);
   CHECK(contains(said(), "no path is given"));
   std::string const path = exported<pictures>(dir, "m.safetensors", 1);

@@ -237,9 +237,9 @@ class Predictor(unittest.TestCase):
         for threads in (0, 1025, 2**32 + 1):
             with self.assertRaisesRegex(edl.Error, "it is 1 to 1024"):
                 edl.open(self.at("mixed"), library(MIXED), threads)
-        with self.assertRaisesRegex(edl.Error, "there is no such file"):
+        with self.assertRaisesRegex(edl.Error, "no such file"):
             edl.open(self.at("none"), library(MIXED))
-        with self.assertRaisesRegex(edl.Error, "none: there is no such file or directory"):
+        with self.assertRaisesRegex(edl.Error, "none: no such file or directory"):
             edl.open(self.at("none"))
         with self.assertRaisesRegex(TypeError, "'str' object cannot be interpreted as an integer"):
             edl.open(self.at("mixed"), library(MIXED), threads="2")

@@ -31,7 +31,7 @@ TEST_CASE("a pattern, a list and both are one data set, whose columns have one k
   CHECK(e.float_values("x")[0] == 2);
   in->read(1, 0, e);
   CHECK(e.integer("label") == 1);
-  CHECK(has(failure([&] { in->read(3, 0, e); }), "there is no shard 3, only 3"));
+  CHECK(has(failure([&] { in->read(3, 0, e); }), "no shard 3: the data has only 3"));
   CHECK(s->digest(0) == open_source(dir / "part-1.csv")->digest(0));
   CHECK(s->digest(3) == 0);
   CHECK(open_source(dir / "part-*.csv")->shards()[1].name == "part-2.csv");
@@ -49,8 +49,7 @@ TEST_CASE("what is wrong with a list is told with the path that it is") {
   support::write(dir / "b.csv", "y\n1\n");
   CHECK(failure([&] { open_source(dir / "c*.csv"); }) == (dir / "c*.csv") + ": no path matches the pattern");
   CHECK(has(failure([&] { open_source((dir / "a.csv") + ","); }), "a path of the list is empty"));
-  CHECK(
-      has(failure([&] { open_source((dir / "a.csv") + "," + (dir / "c.csv")); }), "c.csv: there is no such"));
+  CHECK(has(failure([&] { open_source((dir / "a.csv") + "," + (dir / "c.csv")); }), "c.csv: no such"));
   CHECK(has(failure([&] { open_source(dir / "[ab].csv"); }), "a.csv: lacks the column 'y'"));
 }
 

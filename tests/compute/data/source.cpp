@@ -154,9 +154,9 @@ TEST_CASE("a shard that is rewritten has another digest, however many records it
 TEST_CASE("what cannot be opened is named, and why") {
   support::scratch const dir;
   CHECK(refused("") == "the path of a data set is empty");
-  CHECK(refused(dir / "none") == (dir / "none") + ": there is no such file or directory");
-  CHECK(refused(dir / "none/train") == (dir / "none/train") + ": there is no such file or directory");
-  CHECK(refused(dir / "train") == (dir / "train") + ": there is no such file or directory");
+  CHECK(refused(dir / "none") == (dir / "none") + ": no such file or directory");
+  CHECK(refused(dir / "none/train") == (dir / "none/train") + ": no such file or directory");
+  CHECK(refused(dir / "train") == (dir / "train") + ": no such file or directory");
   CHECK(refused(dir.path()) == dir.path() + ": holds no data files");
   support::write(dir / "empty", "");
   CHECK(refused(dir.path()) == dir.path() + ": holds no records");
@@ -172,7 +172,8 @@ TEST_CASE("what cannot be opened is named, and why") {
   support::write(dir / "text", "This is no RecordIO file.");
   CHECK(has(refused(dir / "text"), "is this a RecordIO file?"));
   CHECK(has(refused(dir / "text", {.skip_damaged = true}), "holds no records; damaged: "));
-  CHECK(has(refused(dir / "text", {.skip_damaged = true}), "is told by its name's ending: .csv, .tsv"));
+  CHECK(has(refused(dir / "text", {.skip_damaged = true}),
+            "other formats by the file's extension: .csv, .tsv"));
   std::filesystem::create_symlink(dir / "nowhere", dir / "link");
   CHECK(!refused(dir / "link").empty());
   CHECK(!refused(dir.path()).empty());

@@ -112,8 +112,8 @@ TEST_CASE("the parts of a data set of several files, also of files that are smal
   CHECK(all == every);
   CHECK(std::ranges::all_of(validation.shards(), [](shard const& s) { return s.records > 0; }));
   example e;
-  CHECK(has(failure([&] { training.open()->read(0, 999, e); }), "0.csv: there is no record 999"));
-  CHECK(has(failure([&] { training.open()->read(99, 0, e); }), "there is no shard 99"));
+  CHECK(has(failure([&] { training.open()->read(0, 999, e); }), "0.csv: no record 999"));
+  CHECK(has(failure([&] { training.open()->read(99, 0, e); }), "no shard 99"));
 }
 
 TEST_CASE("another share or seed has another digest; a part without records is refused") {

@@ -136,8 +136,7 @@ TEST_CASE("what a line leaves open is what the environment says of the column") 
   CHECK(numbers(p, person(35, "HS-grad")) == std::vector<float>{0.5f});
   CHECK(ids(p, person(35, "HS-grad")) == std::vector<float>{1, 4});
   CHECK(refusal("x\nage | normalization") ==
-        "p.columns:1: column 'x': what becomes of it? expected COLUMN | "
-        "STEP option=value …");
+        "p.columns:1: column 'x': the column has no step; expected COLUMN | STEP option=value …");
   CHECK(refusal("\nage | normalization") ==
         "p.columns:2: column 'age': normalization needs subtract and divide, or _age_avg and _age_stddev in "
         "the "

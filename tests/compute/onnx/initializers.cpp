@@ -189,7 +189,7 @@ TEST_CASE("sizes, places and names that cannot be are told by the tensor") {
 
 TEST_CASE("what is no model, and one that is cut off anywhere, is told, and never read beyond its end") {
   files const f;
-  CHECK(contains(f.refused(""), "there is no graph"));
+  CHECK(contains(f.refused(""), "it has no graph"));
   CHECK(contains(f.refused("\x3a\xff\xff\xff\xff\x0f"), "it is cut off"));
   CHECK(contains(f.refused(std::string(11, '\xff')), "a number is too long"));
   CHECK(contains(f.refused("\x07"), "it has a field that Protocol Buffers do not have"));

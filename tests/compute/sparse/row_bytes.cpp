@@ -35,7 +35,7 @@ TEST_CASE("all rows of a table are read some at a time, also within a hash slot"
   }
   std::string const part(41, 'x');
   CHECK_THROWS_WITH_AS(edl::sparse::for_each_row(std::as_bytes(std::span(part)), 6, [](auto const&, auto) {}),
-                       "41 bytes are no rows of 40 bytes each", edl::error);
+                       "41 bytes are not a whole number of rows of 40 bytes", edl::error);
 }
 
 TEST_CASE("candidates are read with the rows of their hash slots, each once") {

@@ -69,7 +69,7 @@ TEST_CASE("cuDNN has kernels that keep the precision for convolutions of every k
             gpu->convolutions.describe(g, batch, follows ? activation::relu : activation::none, follows);
         CAPTURE(text);
         CHECK_FALSE(contains(text, "edl's own"));
-        CHECK(contains(text, "with what follows") == follows);
+        CHECK(contains(text, "with its epilogue") == follows);
         if (p == precision::float32) CHECK_FALSE(contains(text, "tensor cores"));
         CHECK_FALSE(contains(text, "rounds inputs"));
       }

@@ -680,13 +680,12 @@ TEST_CASE("a newer checkpoint of a wrong size is told of once, and the model at 
   CHECK(sink->count("version-5 is taken instead") == 1);
   CHECK(sink->count("version-6 is taken instead") == 1);
   std::filesystem::rename(dir / "all", dir / "away");
-  CHECK(
-      eventually([&] { return sink->count("there is no such file or directory; the model at work") == 1; }));
+  CHECK(eventually([&] { return sink->count("no such file or directory; the model at work") == 1; }));
   std::filesystem::rename(dir / "away", dir / "all");
   put(10, true);
   changed.acquire();
   // A look that the rename met in its midst may have had another error to tell.
-  CHECK(sink->count("there is no such file or directory; the model at work stays") == 1);
+  CHECK(sink->count("no such file or directory; the model at work stays") == 1);
 }
 
 }  // namespace serve_service_test

@@ -25,7 +25,7 @@ class joined_reader final : public choosing_reader {
 
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     if (shard >= places_.size())
-      throw data_error(fmt::format("there is no shard {}, only {}", shard, places_.size()));
+      throw data_error(fmt::format("no shard {}: the data has only {}", shard, places_.size()));
     auto const [part, number] = places_[shard];
     // One part at a time is open, because each may hold open files and a cache.
     if (!in_ || part != open_) {

@@ -101,10 +101,10 @@ struct loader::state {
   void check() const {
     invariant(given.size() + free.size() <= batches.size(), "a batch is in one place");
     invariant(!stopped || queue.empty(), "nothing is queued when the loader has stopped");
-    invariant(queue.empty() || queue.front().next < queue.front().end, "what is queued has a minibatch left");
+    invariant(queue.empty() || queue.front().next < queue.front().end, "a queued task has a minibatch left");
     invariant(queue.empty() || queue.front().end <= queue.front().count,
               "no more minibatches are wanted of a task than it has");
-    invariant(given.size() <= batches.size(), "no more batches are given out than there are");
+    invariant(given.size() <= batches.size(), "no more batches are given out than exist");
   }
 
   bool can_take() const { return !queue.empty() && !free.empty(); }
@@ -118,7 +118,7 @@ struct loader::state {
     batch* const b = free.back();
     free.pop_back();
     auto& p = queue.front();
-    invariant(p.next < p.end, "a minibatch is taken of what has one left");
+    invariant(p.next < p.end, "a minibatch is taken from a task that has one left");
     invariant(p.assigned.shard < first_places.size(), "a task is of a shard of the source");
     auto const size = std::uint64_t(options.minibatch_size), first = p.next * size;
     auto const records = std::min(size, p.assigned.end - p.assigned.begin - first);
@@ -282,7 +282,7 @@ struct loader::state {
 
   batch* pop_ready() {
     if (given.empty() || !given.front().ready) return nullptr;
-    invariant(!given.front().dropped, "what was cancelled is given to nobody");
+    invariant(!given.front().dropped, "a cancelled batch is never given out");
     batch* const b = given.front().b;
     given.erase(given.begin());
     return b;

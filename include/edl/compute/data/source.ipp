@@ -337,9 +337,8 @@ EDL_INLINE std::unique_ptr<source> open_path(std::string path, source_options co
     if (auto part = open_part(path)) return part;
     if (path.starts_with("s3://"))
       throw error(path + ": objects are read by train, evaluate and predict; copy them to a directory first");
-    throw error(
-        fmt::format("{}: {}", path,
-                    is_pattern(path) ? "no path matches the pattern" : "there is no such file or directory"));
+    throw error(fmt::format("{}: {}", path,
+                            is_pattern(path) ? "no path matches the pattern" : "no such file or directory"));
   }
   bool const directory = type == std::filesystem::file_type::directory && options.as == format::automatic;
   return directory ? open_directory(path, options) : open_file(path, options);
@@ -374,12 +373,12 @@ EDL_INLINE std::unique_ptr<source> open_source(std::string const& path, source_o
   if (records(*opened) == 0) {
     auto const damage = opened->damage();
     auto const end = path.find_last_not_of('/');
-    throw error(fmt::format(
-        "{}: holds no records{}", end == path.npos ? path : path.substr(0, end + 1),
-        damage.empty() ? ""
-                       : fmt::format("; damaged: {}; what is neither RecordIO nor TFRecord is told by its "
-                                     "name's ending: {}",
-                                     damage.front(), detail::read_by_ending)));
+    throw error(fmt::format("{}: holds no records{}", end == path.npos ? path : path.substr(0, end + 1),
+                            damage.empty()
+                                ? ""
+                                : fmt::format("; damaged: {}; only RecordIO and TFRecord are recognized by "
+                                              "their bytes, other formats by the file's extension: {}",
+                                              damage.front(), detail::read_by_ending)));
   }
   return opened;
 }

@@ -28,10 +28,10 @@ class split_reader final : public choosing_reader {
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     auto const& shards = source_.shards();
     if (shard >= shards.size())
-      throw data_error(fmt::format("there is no shard {}, only {}", shard, shards.size()));
+      throw data_error(fmt::format("no shard {}: the data has only {}", shard, shards.size()));
     if (record >= shards[shard].records)
-      throw data_error(fmt::format("{}: there is no record {}, this part of it has {}", shards[shard].name,
-                                   record, shards[shard].records));
+      throw data_error(fmt::format("{}: no record {}: this part has {}", shards[shard].name, record,
+                                   shards[shard].records));
     whole_->read(source_.whole_shard(shard), source_.place(shard, record), into);
   }
 
@@ -55,7 +55,7 @@ EDL_INLINE record_split::record_split(double fraction, std::uint64_t seed, std::
     throw usage_error(fmt::format("{} of {} records cannot be held out; choose a share above 0 and below 1",
                                   fraction, records));
   held_out_ = records * millionths_ / detail::million;
-  invariant(held_out_ <= records, "no more records are held out than there are");
+  invariant(held_out_ <= records, "no more records are held out than exist");
   invariant(held_out_ == 0 || begin(held_out_) <= records, "each run of which one is held out is whole");
 }
 
@@ -111,7 +111,7 @@ EDL_INLINE split_source::split_source(std::shared_ptr<source const> whole, doubl
       places_.pop_back();
   }
   invariant(places_.size() == shards_.size(), "each shard has its place in the whole");
-  invariant(split_.held_out_before(first) <= first, "no more records are held out than there are");
+  invariant(split_.held_out_before(first) <= first, "no more records are held out than exist");
   if (shards_.empty())
     throw data_error(fmt::format("a share of {} of {} records leaves none {}", fraction, first,
                                  part == split_part::training ? "to train" : "to evaluate"));

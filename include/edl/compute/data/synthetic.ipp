@@ -128,7 +128,7 @@ class synthetic_reader final : public reader {
 
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     if (shard >= shards_.size() || record >= shards_[shard].records)
-      throw data_error(fmt::format("there is no record {} in shard {} of the synthetic set", record, shard));
+      throw data_error(fmt::format("no record {} in shard {} of the synthetic set", record, shard));
     example_builder build{into};
     std::uint64_t const index = shard * options_.records_per_shard + record;
     if (options_.pictures)

@@ -24,7 +24,7 @@ class click_reader final : public reader {
 
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     if (shard >= shards_.size() || record >= shards_[shard].records)
-      throw data_error(fmt::format("synthetic clicks: there is no record {} in shard {}", record, shard));
+      throw data_error(fmt::format("synthetic clicks: no record {} in shard {}", record, shard));
     click const c = draw_click(options_.seed, shard * options_.records_per_shard + record);
     example_builder build{into};
     build.integer("label", c.clicked);

@@ -22,7 +22,7 @@ class text_reader final : public reader {
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     std::uint64_t const most = from_.shards_.front().records;
     if (shard != 0 || record >= most)
-      throw data_error(fmt::format("{}: there is no window {}, it has {}", from_.path_, record, most));
+      throw data_error(fmt::format("{}: no window {}: the file has {}", from_.path_, record, most));
     std::string_view const all = from_.text_;
     example_builder build{into};
     build.bytes("text", all.substr(std::size_t(record * from_.length_), std::size_t(from_.length_ + 1)));

@@ -15,8 +15,7 @@ EDL_INLINE std::uint64_t fingerprint(std::string_view bytes) {
 }
 
 EDL_INLINE std::int64_t hashing::operator()(std::string_view text) const {
-  if (buckets < 1)
-    throw usage_error(fmt::format("a hashing into {} buckets: there is at least one", buckets));
+  if (buckets < 1) throw usage_error(fmt::format("hashing into {} buckets: at least one is needed", buckets));
   return std::int64_t(fingerprint(text) % std::uint64_t(buckets));
 }
 

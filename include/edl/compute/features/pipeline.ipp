@@ -80,7 +80,7 @@ struct pipeline::reader {
     }
     if (std::ranges::count(text, '"') % 2 != 0)
       refuse("a quote is opened and not closed; expected option=\"…\"");
-    if (parts.size() < 2) refuse("what becomes of it? expected COLUMN | STEP option=value …");
+    if (parts.size() < 2) refuse("the column has no step; expected COLUMN | STEP option=value …");
     for (std::size_t i = 1; i < parts.size(); ++i) take(parts[i], i + 1 == parts.size());
     finish();
   }
@@ -250,7 +250,7 @@ struct pipeline::reader {
     if (unknown < 0) refuse(fmt::format("string_lookup: unknown={} is below 0", unknown));
     auto const words = option("words");
     std::string file = option("file").value_or("");
-    if (words && !file.empty()) refuse("string_lookup: words and file say the same: leave one out");
+    if (words && !file.empty()) refuse("string_lookup: give either words or file, not both");
     try {
       if (words) {
         std::vector<std::string> all;
@@ -323,7 +323,7 @@ EDL_INLINE pipeline::pipeline(std::string_view text, std::string const& where,
   reader one{.into = *this, .from = from, .directory = std::filesystem::path(where).parent_path().string()};
   std::size_t number = 0;
   for (std::string_view const l : features::pieces(text, '\n', "\n")) one.read(l, ++number);
-  if (lines_.empty()) throw usage_error(fmt::format("{}: no line says what becomes of a column", where));
+  if (lines_.empty()) throw usage_error(fmt::format("{}: no line gives the steps of a column", where));
 }
 
 EDL_INLINE pipeline pipeline::from_file(std::string const& path) {
@@ -366,7 +366,7 @@ EDL_INLINE float pipeline::to_float(line const& l, cell const& of) const {
         fmt::format("{}:{}: column '{}': {}", where_, l.number, printable(l.columns[0], 128), bad.what()));
   }
   throw data_error(
-      fmt::format("{}:{}: column '{}': an empty value; `to_number otherwise=…` says what it counts as",
+      fmt::format("{}:{}: column '{}': an empty value; give the number for it with `to_number otherwise=…`",
                   where_, l.number, printable(l.columns[0], 128)));
 }
 

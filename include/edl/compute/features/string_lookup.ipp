@@ -61,7 +61,7 @@ EDL_INLINE loaded_lookup loaded_lookup::from_file(std::string const& path, int u
   std::string text(file.size(), '\0');
   file.read(0, std::as_writable_bytes(std::span(text)));
   if (text.ends_with('\n')) text.pop_back();
-  if (text.empty()) throw usage_error(fmt::format("{}: there is no word in it", path));
+  if (text.empty()) throw usage_error(fmt::format("{}: the file has no words", path));
   loaded_lookup all({}, unknown);
   std::size_t number = 0;
   for (std::string_view const line : pieces(text, '\n', "\n")) {  // no line is ignored

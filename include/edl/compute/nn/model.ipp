@@ -31,7 +31,7 @@ EDL_INLINE void refuse_budget_elsewhere() {
 
 EDL_INLINE void check_range(std::size_t first, std::size_t count, std::size_t variables) {
   if (first > variables || count > variables - first)
-    throw error(fmt::format("model: elements {} to {} of the variables, but there are {}", first,
+    throw error(fmt::format("model: elements {} to {} of the variables, but the model has only {}", first,
                             first + count, variables));
 }
 

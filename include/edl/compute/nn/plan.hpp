@@ -112,10 +112,9 @@ struct layer_misses {
   static_assert(What != missing_part::backward,
                 "edl: this layer has no `template <class D> void backward(edl::nn::pass<D>&, "
                 "edl::nn::backward_args<typename D::scalar> const&) const`");
-  static_assert(
-      What != missing_part::recomputation,
-      "edl: this layer says `recomputes`, and has `scratch` or variables that are not trained; what "
-      "is computed again has neither");
+  static_assert(What != missing_part::recomputation,
+                "edl: this layer declares `recomputes`, and has `scratch` or variables that are not trained; "
+                "a recomputed layer may have neither");
 };
 
 /// The first layer that does not fit, with the path to it.

@@ -18,10 +18,9 @@ struct recomputing : Device {};
 template <class Drawn>
 struct draws_random_numbers {
   static constexpr bool recompute = sizeof(Drawn) > 0;
-  static_assert(
-      !recompute,
-      "edl: this layer says `recomputes`, and draws random numbers, which would be others when it is "
-      "computed again");
+  static_assert(!recompute,
+                "edl: this layer declares `recomputes`, and draws random numbers, which would differ when it "
+                "is computed again");
 };
 
 /// The random stream of the checked layer.

@@ -259,7 +259,7 @@ EDL_INLINE std::string graph::rows_for(std::string_view name, std::string_view t
 
 EDL_INLINE std::string graph::rows_of(std::string_view table, std::string const& ids) {
   auto const from = std::ranges::find(tables_, table, &table_rows::name);
-  if (from == tables_.end()) throw error(fmt::format("there are no rows of table '{}' to write", table));
+  if (from == tables_.end()) throw error(fmt::format("table '{}' has no rows to write", table));
   std::size_t const n = from->ids.size();
   std::string const rows = store({.name = fmt::format("tables/{}/embeddings", table),
                                   .dims = {std::int64_t(n) + 1, from->width},

@@ -143,7 +143,7 @@ struct initializers_parser {
       else if (f.number == 7)
         graph = true, tensors(m.of(f));
     }
-    if (!graph) m.fail("there is no graph");
+    if (!graph) m.fail("it has no graph");
     std::ranges::sort(result.all_, {}, &initializer::name);
     auto const twice = std::ranges::adjacent_find(result.all_, {}, &initializer::name);
     if (twice != result.all_.end()) fail(*twice, "stands there twice");

@@ -49,7 +49,7 @@ inline std::string instead(std::string const& pattern, std::vector<std::string> 
   std::string text = near.empty() ? "" : fmt::format("did you mean {}?", fmt::join(near, " or "));
   if (near.empty() && names.size() <= most_listed) return fmt::format("these are {}", fmt::join(names, ", "));
   if (near.empty())
-    text = fmt::format("there are {}, the first are {};", names.size(),
+    text = fmt::format("of {} names, the first are {};", names.size(),
                        fmt::join(std::span(names).first(most_near), ", "));
   return names.size() <= most_listed ? text : text + " --explain_plan lists all names";
 }

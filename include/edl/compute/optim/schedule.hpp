@@ -29,7 +29,7 @@ struct is_a_schedule {
   };
   static_assert(copies, "edl: this schedule cannot be copied");
   static_assert(has_call, "edl: this schedule has no call `float operator()(std::uint64_t version) const`");
-  static_assert(gives_a_rate, "edl: what this schedule returns is no rate; it should be a `float`");
+  static_assert(gives_a_rate, "edl: this schedule does not return a rate; it should return a `float`");
 };
 
 /// Steps of a schedule: a number of them, or a share of all steps of the job's training

@@ -22,7 +22,7 @@ EDL_INLINE divided_rows::divided_rows(std::span<table_shape const> tables, std::
 }
 
 EDL_INLINE void divided_rows::divide(std::size_t table, view<std::uint64_t> ids) {
-  invariant(table < tables(), "rows are divided of a table that there is");
+  invariant(table < tables(), "the table whose rows are divided exists");
   std::size_t const parts = shares_.size() / tables();
   for (std::size_t p = 0; p < parts; ++p) share(p, table).ids.clear(), share(p, table).places.clear();
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -35,7 +35,7 @@ EDL_INLINE void divided_rows::divide(std::size_t table, view<std::uint64_t> ids)
 }
 
 EDL_INLINE void divided_rows::scatter(std::size_t table, view<float> from) {
-  invariant(table < tables(), "values are scattered of a table that there is");
+  invariant(table < tables(), "the table whose values are scattered exists");
   std::size_t const width = widths_[table];
   for (std::size_t p = 0; p < shares_.size() / tables(); ++p) {
     one_share& s = share(p, table);

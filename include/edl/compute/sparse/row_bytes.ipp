@@ -40,7 +40,7 @@ EDL_INLINE void for_each_row(bytes rows, std::size_t values,
   if (rows.empty()) return;
   std::size_t const each = sizeof(row_header) + values * sizeof(float);
   if (rows.size() % each != 0)
-    throw error(fmt::format("{} bytes are no rows of {} bytes each", rows.size(), each));
+    throw error(fmt::format("{} bytes are not a whole number of rows of {} bytes", rows.size(), each));
   std::vector<float> some(values);
   for (std::size_t i = 0; i < rows.size(); i += each) {
     row_header header;

@@ -167,7 +167,7 @@ EDL_INLINE void table::check(row r) const {
 
 EDL_INLINE void table::pull(view<std::uint64_t> ids, std::span<float> to) const {
   auto const w = std::size_t(options_.width);
-  invariant(to.size() >= ids.size() * w, "there is room for the row of each id");
+  invariant(to.size() >= ids.size() * w, "the buffer holds the row of each id");
   batch const all(ids);
   each_stripe(ids.size(), [&](std::uint32_t s) {
     stripe const& own = stripes_[s];
@@ -186,7 +186,7 @@ EDL_INLINE void table::pull(view<std::uint64_t> ids, std::span<float> to) const 
 }
 
 EDL_INLINE void table::read(std::uint64_t id, std::span<float> to) const {
-  invariant(to.size() >= std::size_t(options_.width), "there is room for a row");
+  invariant(to.size() >= std::size_t(options_.width), "the buffer holds a row");
   id_hash const h(id);
   stripe const& own = stripes_[h.slot() / slots_per_stripe];
   std::lock_guard const lock(own.mutex);

@@ -50,7 +50,7 @@ EDL_INLINE void table::remove_row(stripe& s, hash_slot& from, std::uint64_t id) 
   // Notify snapshots first: they keep the row as it was.
   if (!s.snapshots.empty()) keep(s, from.find(id, h, rows_));
   bool const was_there = from.remove(id, h, rows_);
-  invariant(was_there, "a row that is removed is there");
+  invariant(was_there, "a removed row was in the table");
   removed_.add(id);
 }
 
@@ -58,7 +58,7 @@ EDL_INLINE void table::remove_candidate(stripe& s, hash_slot& from, std::uint64_
   id_hash const h(id);
   if (!s.snapshots.empty()) keep_candidate(s, *from.find(id, h, candidates_).header);
   bool const was_there = from.remove(id, h, candidates_);
-  invariant(was_there, "a candidate that is removed is there");
+  invariant(was_there, "a removed candidate was in the table");
   removed_.add(id);
 }
 

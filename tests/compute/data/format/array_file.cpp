@@ -252,7 +252,7 @@ void check_three(source const& s) {
   in->read(0, 2, e);
   CHECK(e.integer("y") == 255);
   CHECK(e.float_values("x")[3] == 11);
-  CHECK(has(failure([&] { in->read(0, 3, e); }), "there is no record 3, it has 3"));
+  CHECK(has(failure([&] { in->read(0, 3, e); }), "no record 3: the file has 3"));
 }
 
 }  // namespace
@@ -345,7 +345,7 @@ TEST_CASE("headers that lie about sizes are refused") {
     return failure([&] { numpy_source({support::write_anew(dir / "a.npy", file)}); });
   };
   CHECK(has(read(npy("<f4", "2,", "1234")), "its shape has more values than"));
-  CHECK(has(read(npy("<f4", "1,", "12345678")), "its shape makes 4 bytes, and 8 are there"));
+  CHECK(has(read(npy("<f4", "1,", "12345678")), "its shape needs 4 bytes, but the file has 8"));
   CHECK(
       has(read(npy("<f4", "4294967296, 4294967296, 4294967296", "1234")), "its shape has more values than"));
   CHECK(has(read(npy("<f4", "99999999999999999999", "1234")), "has no header of an .npy file"));

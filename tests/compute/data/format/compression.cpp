@@ -91,9 +91,9 @@ TEST_CASE("damaged snappy frames are refused") {
 TEST_CASE("a snappy block cannot claim more than it can hold") {
   std::string unpacked;
   CHECK(has(failure([&] { d::unpack_snappy_block(support::from_hex("ffffffff0f00"), plenty, unpacked); }),
-            "says"));
+            "claims"));
   CHECK(has(failure([&] { d::unpack_snappy_block(support::from_hex("ffffff0300"), plenty, unpacked); }),
-            "says"));
+            "claims"));
   CHECK(has(failure([&] { d::unpack_snappy_block("", plenty, unpacked); }), "malformed"));
 }
 

@@ -93,7 +93,7 @@ TEST_CASE("nothing is overwritten, and a failure leaves nothing") {
   support::write(dir / "full/f", "x");
   synthetic_source const from{{.records = 10}};
   CHECK(failure([&] { convert(from, dir / "full"); }) ==
-        (dir / "full") + ": is there already; remove it, or write elsewhere");
+        (dir / "full") + ": already exists; remove it, or write elsewhere");
   std::filesystem::create_directory(dir / "empty");
   CHECK(convert(from, dir / "empty").files == 1);
   CHECK(has(failure([&] { convert(broken_source(), dir / "out", {.records_per_shard = 1}); }),

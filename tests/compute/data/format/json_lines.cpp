@@ -52,7 +52,7 @@ TEST_CASE("members are features: numbers, truths, texts, lists, and what stands 
   CHECK(e.bytes("words", 1) == "");
   CHECK(e.count("list") == 0);
   CHECK(e.float_values("big")[0] == 18446744073709551615.0f);
-  CHECK(has(failure([&] { in->read(0, 2, e); }), "there is no line 2, it has 2"));
+  CHECK(has(failure([&] { in->read(0, 2, e); }), "no line 2: the file has 2"));
 }
 
 TEST_CASE("a line that is no record is named with its number, and the column where it is known") {
@@ -77,7 +77,7 @@ TEST_CASE("a line that is no record is named with its number, and the column whe
                     ":5: expected an object", ":6: expected a number in feature 'a', found a text",
                     ":7: expected numbers or texts in the list 'a', found both",
                     ":8: expected a value in the list 'a', found null",
-                    ":9: expected no object in the list 'a'", ":10: feature 'a' is there twice",
+                    ":9: expected no object in the list 'a'", ":10: feature 'a' occurs twice",
                     ":11:8: feature 'a': expected UTF-8, found other bytes in a text",
                     ":12:10: expected JSON, found 2",
                     ":13: expected at most 64 objects and lists in one another"});

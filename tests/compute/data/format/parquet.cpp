@@ -274,8 +274,8 @@ TEST_CASE("rows are read in any order, with hardly any memory, from the row grou
       in->read(0, std::uint64_t(i), e);
       CHECK(e.integer("x") == i + 1);
     }
-    CHECK(has(failure([&] { in->read(0, 5, e); }), "there is no row 5, it has 5"));
-    CHECK(has(failure([&] { in->read(1, 0, e); }), "there is no row 0"));
+    CHECK(has(failure([&] { in->read(0, 5, e); }), "no row 5: the file has 5"));
+    CHECK(has(failure([&] { in->read(1, 0, e); }), "no row 0"));
   }
   // What is wrong with one group's pages is no matter to the other's rows.
   std::string bytes = two_groups(true);
@@ -314,8 +314,7 @@ TEST_CASE("a row of a list may go on in the next pages") {
   in->read(0, 0, e);
   CHECK(floats(e, "l") == std::vector{1.f, 2.f, 3.f, 4.f});
   parquet_source const wrong(file(part({0, 0, 0, 1, 1}, raw(1.f, 2.f, 3.f, 4.f, 5.f))));
-  CHECK(
-      has(failure([&] { wrong.open()->read(0, 0, e); }), "goes on with a row, and there is none before it"));
+  CHECK(has(failure([&] { wrong.open()->read(0, 0, e); }), "continues a row, but no row precedes it"));
 }
 
 TEST_CASE("a null in a list damages its record") {
@@ -367,7 +366,7 @@ TEST_CASE("what is not read is refused by name") {
   CHECK(has(refused("PAR1"), "x.parquet: is too short"));
   CHECK(has(refused(std::string(50, 'x')), "does not end as a Parquet file"));
   CHECK(has(refused("PAR1" + std::string(50, 'x') + "PARE"), "is encrypted"));
-  CHECK(has(refused("PAR1" + raw(0xffffffffu) + "PAR1"), "says 4294967295 bytes of metadata"));
+  CHECK(has(refused("PAR1" + raw(0xffffffffu) + "PAR1"), "claims 4294967295 bytes of metadata"));
   CHECK(has(refused(parquet_file::file({{node("x", 1), {""}, {0}}}, {0})), "holds no records"));
   auto const interval = compact().number(1, 7, 5).number(2, 12, 5).text(4, "x").number(6, 21, 5);
   CHECK(has(refused(parquet_file::file({{interval, {""}, {0}}}, {0})),
@@ -375,9 +374,9 @@ TEST_CASE("what is not read is refused by name") {
   CHECK(has(refused(parquet_file::file({{node("x", 1), {page(raw(1), 1)}, {1}, 4}}, {1})),
             "row group 0, column 'x', page at byte 4: is compressed by Brotli, which is not read; write it"));
   CHECK(has(refused(parquet_file::file({{node("x", 1), {page(raw(1), 1)}, {2}}}, {2})),
-            "hold 1 values of 1 rows, the metadata says 2 of 2"));
+            "hold 1 values of 1 rows, but the metadata gives 2 of 2"));
   CHECK(has(refused(parquet_file::file({{node("x", 1), {page(raw(1, 2, 3), 3)}, {2}}}, {2})),
-            "says 3 values, the column has 2 more"));
+            "claims 3 values, but the column has only 2 more"));
   CHECK(has(
       refused(parquet_file::file(
           {{node("x", 1), {parquet_file::dictionary(raw(1), 1) + parquet_file::dictionary(raw(1), 1)}, {1}}},

@@ -56,15 +56,15 @@ TEST_CASE("a struct that cannot be is refused before anything is believed") {
       });
     });
   };
-  CHECK(has(refused(compact().number(1, -1).bytes + '\0'), "says -1 at byte"));
-  CHECK(has(refused(compact().number(1, std::int64_t{1} << 40).bytes + '\0'), "says 1099511627776"));
+  CHECK(has(refused(compact().number(1, -1).bytes + '\0'), "has the value -1 at byte"));
+  CHECK(has(refused(compact().number(1, std::int64_t{1} << 40).bytes + '\0'), "has the value 1099511627776"));
   CHECK(has(refused(compact().text(1, "a").bytes + '\0'), "expected type 6"));
   CHECK(has(refused(from_hex("29fcffffffff0f")), "elements of a list"));
   CHECK(has(refused(from_hex("3bffffffff0f")), "elements of a map"));
   CHECK(has(refused(from_hex("03feffffffffffffffff01"
                              "00"
                              "13")),
-            "says field 9223372036854775807"));
+            "has field number 9223372036854775807"));
   CHECK(has(refused(from_hex("3e00")), "unknown type 14"));
   CHECK(has(refused(std::string(1000, '\x3c')), "too many structs in one another"));
   CHECK(has(refused(std::string("\x39") + std::string(1000, '\x19')), "too many lists in one another"));
@@ -186,10 +186,10 @@ TEST_CASE("metadata that cannot be is refused") {
                                compact().number(4, 0, 5).number(5, values).number(7, size).number(9, begin));
   };
   CHECK(with(chunk(5, 90, 4), 5, 5).empty());
-  CHECK(has(with(chunk(4, 90, 4), 5, 5), "row group 0, column 'x': says 4 values for 5 rows"));
+  CHECK(has(with(chunk(4, 90, 4), 5, 5), "row group 0, column 'x': claims 4 values for 5 rows"));
   CHECK(has(with(chunk(5, 97, 4), 5, 5), "lie in [4, 4 + 97)"));
   CHECK(has(with(chunk(5, 9, 3), 5, 5), "lie in [3, 3 + 9)"));
-  CHECK(has(with(chunk(5, 90, 4), 5, 6), "says 6 rows, and its row groups say 5 together"));
+  CHECK(has(with(chunk(5, 90, 4), 5, 6), "claims 6 rows, but its row groups have 5 together"));
   CHECK(has(with(compact().structure(3, {}).structure(8, {}), 5, 5), "encrypted"));
   CHECK(has(with(compact().text(1, "a").structure(3, {}), 5, 5), "other files"));
   CHECK(has(with({}, 5, 5), "has no pages"));

@@ -87,7 +87,7 @@ TEST_CASE("deltas are read as Encodings.md shows them") {
                   "0200000000",
                   6);
             }),
-            "says 5 deltas for 6 values"));
+            "claims 5 deltas for 6 values"));
   CHECK(has(failure([] {
               deltas(
                   "80010005"
@@ -118,7 +118,7 @@ TEST_CASE("levels say which values are missing, in both of their encodings") {
   CHECK(has(failure([] {
               read(column(parquet_type::int32, 2), raw(2u) + from_hex("0603"), 3, parquet_encoding::plain);
             }),
-            "says a level above 2"));
+            "has a level above 2"));
 }
 
 TEST_CASE("a list's slots say which row they belong to") {
@@ -152,7 +152,7 @@ TEST_CASE("an index beyond the dictionary, and a dictionary that is not there, a
                             "0301"),
                    2, parquet_encoding::rle_dictionary);
             }),
-            "there is none before it"));
+            "none precedes it"));
 }
 
 TEST_CASE("what does not go together is refused") {

@@ -291,7 +291,7 @@ TEST_CASE("a folder's name is the class, and its place by name the label") {
   CHECK(early[1] > 3);
   CHECK(early[2] > 3);
   example e;
-  CHECK(has(failure([&] { in->read(0, 42, e); }), "there is no picture 42"));
+  CHECK(has(failure([&] { in->read(0, 42, e); }), "no picture 42"));
 }
 
 TEST_CASE("a picture goes by the name of its file, also in a list, a split and the first records") {

@@ -225,8 +225,7 @@ TEST_CASE("where both layouts could be meant the checksum decides") {
   std::string const payload = "ab";
   std::uint32_t const header[5]{0x01020304, edl::data::detail::crc32(payload), 0, 2, 0};
   support::write(dir / "f", std::string(reinterpret_cast<char const*>(header), 20) + payload);
-  CHECK(
-      has(failure([&] { index_recordio(dir / "f"); }), "a payload of 2 bytes says that it holds no records"));
+  CHECK(has(failure([&] { index_recordio(dir / "f"); }), "a payload of 2 bytes claims to hold no records"));
   support::write(dir / "f", python_chunk({}, 1) + python_chunk(hello, 1));
   CHECK(index_recordio(dir / "f").layout == recordio_layout::python);
   CHECK(read(dir / "f") == hello);
@@ -391,7 +390,7 @@ TEST_CASE("files are shards in the given order; one without records is none") {
     CHECK(e.integer("label") == 5 + std::int64_t(i % 3));
   }
   CHECK(has(failure([&] { in->read(2, 0, e); }), "no shard 2"));
-  CHECK(has(failure([&] { in->read(1, 3, e); }), (dir / "c") + ": there is no record 3, it has 3"));
+  CHECK(has(failure([&] { in->read(1, 3, e); }), (dir / "c") + ": no record 3: the file has 3"));
 }
 
 TEST_CASE("a record that is no example is named; its neighbours are read") {
@@ -498,7 +497,7 @@ TEST_CASE("the examples of TFRecord files, of any size") {
     CHECK(e.integer("label") == std::int64_t(i));
     CHECK(e.bytes("text").size() == 5000 * (i % 3));
   }
-  CHECK(has(failure([&] { in->read(1, 20, e); }), "there is no record 20, it has 20"));
+  CHECK(has(failure([&] { in->read(1, 20, e); }), "no record 20: the file has 20"));
   CHECK(s->digest(0) != s->digest(1));
   CHECK(s->digest(2) == 0);
   // Where no name says so, the first bytes do.

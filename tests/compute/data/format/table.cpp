@@ -117,7 +117,7 @@ TEST_CASE("the header names the features, columns have kinds, quotes may hold an
   CHECK(e.floating("age") == 40);
   CHECK(e.bytes("job") == "a \"b\"");
   CHECK(e.bytes("note") == "line\r\nbreak");
-  CHECK(has(failure([&] { in->read(0, 3, e); }), "no row 3, it has 3"));
+  CHECK(has(failure([&] { in->read(0, 3, e); }), "no row 3: the file has 3"));
 }
 
 TEST_CASE("numbers: whole, with a fraction, too large, not quite") {
@@ -316,10 +316,9 @@ TEST_CASE("words for what is missing count so in columns of numbers, and are tol
   CHECK(s.columns()[0].kind == example::kind::integers);
   CHECK(s.columns()[3].kind == example::kind::floats);
   CHECK(s.notes().empty());
-  CHECK(s.missing_note() ==
-        (dir / "a.csv") +
-            ":5: 'NA' in column 'age' of numbers counts as missing, as do 2 such cells in all, and "
-            "others in 1 more column; --missing says which words do");
+  CHECK(s.missing_note() == (dir / "a.csv") +
+                                ":5: 'NA' in column 'age' of numbers counts as missing, as do 2 such cells "
+                                "in all, and others in 1 more column; --missing lists the words that do");
   CHECK(edl::data::all_notes(s).size() == 1);
   auto const in = s.open();
   example e;

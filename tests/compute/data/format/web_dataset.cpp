@@ -71,8 +71,8 @@ TEST_CASE("files of one key are a record, and their endings say what they give")
   auto const image = edl::picture_of(e);
   CHECK(image.extents.width == 2);
   CHECK(image.values[5] == 6);
-  CHECK(has(failure([&] { in->read(0, 2, e); }), "there is no record 2, it has 2"));
-  CHECK(has(failure([&] { in->read(1, 0, e); }), "there is no shard 1, only 1"));
+  CHECK(has(failure([&] { in->read(0, 2, e); }), "no record 2: the file has 2"));
+  CHECK(has(failure([&] { in->read(1, 0, e); }), "no shard 1: the data has only 1"));
 }
 
 TEST_CASE("a directory or a list of archives has a shard for each") {
@@ -135,7 +135,7 @@ TEST_CASE("what is left out is told, and what cannot be is refused with its plac
   CHECK(has(refused(good), "has no end"));
   CHECK(has(refused(good + "x"), "byte 1024: ends within a header"));
   CHECK(has(refused(member("1.txt", "", '0', "", "00000100000") + end),
-            "says more bytes than the archive has"));
+            "claims more bytes than the archive has"));
   CHECK(has(refused(member("p", "999 path=x\n", 'x') + good + end),
             "byte 0: is an extended header that is malformed"));
   CHECK(has(refused(member("p", pax("size", "-1"), 'x') + good + end), "extended header that is malformed"));

@@ -211,7 +211,7 @@ TEST_CASE("what is no model says what it is") {
     CAPTURE(j.log());
     CHECK(has(j.log(), "--checkpoint_dir_for_init=" + from + ": " + why));
   };
-  refused(dir / "nothing", "there is no such file or directory");
+  refused(dir / "nothing", "no such file or directory");
   refused(dir / "empty", "holds neither a complete checkpoint");
   refused(dir / "cut", "holds neither a complete checkpoint");
   refused(dir / "cut/version-5", "holds neither a complete checkpoint");

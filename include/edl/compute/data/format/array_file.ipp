@@ -42,7 +42,7 @@ class idx_reader final : public reader {
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     if (shard != 0 || record >= labels_.values.size())
       throw data_error(
-          fmt::format("{}: there is no record {}, it has {}", name_, record, labels_.values.size()));
+          fmt::format("{}: no record {}: the file has {}", name_, record, labels_.values.size()));
     example_builder build{into};
     auto const from = std::string_view(images_.values).substr(std::size_t(record) * pixels_, pixels_);
     std::transform(from.begin(), from.end(), build.floats("image", pixels_).begin(),
@@ -140,10 +140,10 @@ class cifar10_reader final : public reader {
 
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     if (shard >= files_.size())
-      throw data_error(fmt::format("there is no shard {}, only {}", shard, files_.size()));
+      throw data_error(fmt::format("no shard {}: the data has only {}", shard, files_.size()));
     auto const& file = files_[shard];
     if (record >= file.size() / cifar10_record)
-      throw data_error(fmt::format("{}: there is no record {}, it has {}", file.path(), record,
+      throw data_error(fmt::format("{}: no record {}: the file has {}", file.path(), record,
                                    file.size() / cifar10_record));
     auto const at = record * cifar10_record;
     file.read(at, bytes_.data(), bytes_.size());
@@ -325,7 +325,7 @@ EDL_INLINE npy_header read_npy_header(std::string_view first, std::uint64_t file
     left /= std::max<std::uint64_t>(extent, 1);
   }
   if (h.extents[0] * h.values() * h.width != file_size - h.begin)
-    throw data_error(fmt::format("its shape makes {} bytes, and {} are there",
+    throw data_error(fmt::format("its shape needs {} bytes, but the file has {}",
                                  h.extents[0] * h.values() * h.width, file_size - h.begin));
   return h;
 }
@@ -346,7 +346,7 @@ class numpy_reader final : public reader {
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     auto const& all = from_.arrays_;
     if (shard != 0 || record >= from_.shards_[0].records)
-      throw data_error(fmt::format("{}: there is no record {}, it has {}", from_.shards_[0].name, record,
+      throw data_error(fmt::format("{}: no record {}: the file has {}", from_.shards_[0].name, record,
                                    from_.shards_[0].records));
     if (from_.packed_) from_.packed_->check_unchanged();
     example_builder build{into};
@@ -485,7 +485,7 @@ EDL_INLINE void numpy_source::open_npz(std::string const& path) {
     char more = 0;
     if (::zip_fread(in.handle, &more, 1) != 0)  // the end: its checksum was compared
       throw data_error(
-          fmt::format("{}: is damaged: its checksum is wrong, or it is longer than it says", shown));
+          fmt::format("{}: is damaged: its checksum is wrong, or it is longer than its header gives", shown));
     std::string const first = a.bytes.substr(0, detail::most_npy_header);
     if (a.bytes.empty()) throw data_error(fmt::format("{}: is no .npy file", shown));
     add(first, std::move(a));

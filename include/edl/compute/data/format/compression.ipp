@@ -91,8 +91,8 @@ EDL_INLINE bool take_snappy_frame(std::string_view stream, std::string_view& lef
     std::size_t const size = head >> 8;
     left.remove_prefix(4);
     if (size > left.size())
-      throw data_error(
-          fmt::format("snappy frame at byte {} says {} bytes, {} are left", at, size, left.size()));
+      throw data_error(fmt::format("snappy frame at byte {} claims {} bytes, but only {} are left", at, size,
+                                   left.size()));
     frame.body = left.substr(0, size);
     left.remove_prefix(size);
     if (type == 0xFF && frame.body != snappy_identifier.substr(4))
@@ -105,8 +105,9 @@ EDL_INLINE bool take_snappy_frame(std::string_view stream, std::string_view& lef
     if (!frame.stored && !snappy::GetUncompressedLength(frame.body.data() + 4, size - 4, &frame.raw))
       throw data_error(fmt::format("snappy frame at byte {} is malformed", at));
     if (frame.raw > snappy_frame_bytes)
-      throw data_error(fmt::format("snappy frame at byte {} says {} unpacked bytes, at most {} are allowed",
-                                   at, frame.raw, snappy_frame_bytes));
+      throw data_error(
+          fmt::format("snappy frame at byte {} claims {} uncompressed bytes, at most {} are allowed", at,
+                      frame.raw, snappy_frame_bytes));
     return true;
   }
   return false;
@@ -143,7 +144,8 @@ EDL_INLINE void unpack_snappy_block(std::string_view packed, std::size_t limit, 
     throw data_error("snappy block is malformed");
   // Three packed bytes never expand to more than 64.
   if (raw > limit || raw > packed.size() * 32)
-    throw data_error(fmt::format("snappy block of {} bytes says {} unpacked bytes", packed.size(), raw));
+    throw data_error(
+        fmt::format("snappy block of {} bytes claims {} uncompressed bytes", packed.size(), raw));
   into.resize(raw);
   if (!snappy::RawUncompress(packed.data(), packed.size(), into.data()))
     throw data_error("snappy block is malformed");
@@ -152,7 +154,7 @@ EDL_INLINE void unpack_snappy_block(std::string_view packed, std::size_t limit, 
 EDL_INLINE void unpack_lz4_block(std::string_view packed, std::size_t raw, std::string& into) {
   // A packed byte never expands to more than 255.
   if (packed.size() > LZ4_MAX_INPUT_SIZE || raw > LZ4_MAX_INPUT_SIZE || raw > packed.size() * 255)
-    throw data_error(fmt::format("LZ4 block of {} bytes says {} unpacked bytes", packed.size(), raw));
+    throw data_error(fmt::format("LZ4 block of {} bytes claims {} uncompressed bytes", packed.size(), raw));
   into.resize(raw);
   if (LZ4_decompress_safe(packed.data(), into.data(), int(packed.size()), int(raw)) != int(raw))
     throw data_error("LZ4 block is malformed");

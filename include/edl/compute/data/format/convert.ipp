@@ -22,7 +22,7 @@ namespace detail {
 inline durable_directory new_directory(std::string const& path) {
   std::error_code failure;
   if (std::filesystem::exists(path, failure) && !std::filesystem::is_empty(path, failure))
-    throw error(fmt::format("{}: is there already; remove it, or write elsewhere", path));
+    throw error(fmt::format("{}: already exists; remove it, or write elsewhere", path));
   std::string plain = path;
   while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
   auto const slash = plain.find_last_of('/');
@@ -66,7 +66,7 @@ EDL_INLINE converted convert(source const& from, std::string const& directory,
         options.progress(done.records, wanted);
     }
   }
-  if (!file) throw error(fmt::format("{}: there are no records to write", directory));
+  if (!file) throw error(fmt::format("{}: no records to write", directory));
   file->close();
   out.commit();
   return done;

@@ -221,7 +221,7 @@ class json_reader final : public reader {
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     auto const& path = from_.file_.path();
     if (shard != 0 || record >= from_.lines_.size())
-      throw data_error(fmt::format("{}: there is no line {}, it has {}", path, record, from_.lines_.size()));
+      throw data_error(fmt::format("{}: no line {}: the file has {}", path, record, from_.lines_.size()));
     auto const [begin, size] = from_.lines_[std::size_t(record)];
     auto const number = from_.numbers_[std::size_t(record)];
     text_.resize(size);
@@ -235,7 +235,7 @@ class json_reader final : public reader {
       json_values const& v = row_[i];
       if (into.contains(v.name))
         throw data_error(
-            fmt::format("{}:{}: feature '{}' is there twice", path, number, edl::printable(v.name, 64)));
+            fmt::format("{}:{}: feature '{}' occurs twice", path, number, edl::printable(v.name, 64)));
       auto const known = from_.places_.find(v.name);
       auto const what = known == from_.places_.end() ? v.type : from_.columns_[known->second].kind;
       bool const text = what == example::kind::strings, empty = v.type == example::kind::none;

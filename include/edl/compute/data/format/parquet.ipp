@@ -322,7 +322,8 @@ class parquet_pages {
       try {
         auto const h = parse_parquet_page_header(read(at, now));
         if (h.size > end - at - h.header)
-          throw data_error(fmt::format("says {} bytes, the column has {} more", h.size, end - at - h.header));
+          throw data_error(
+              fmt::format("claims {} bytes, but the column has only {} more", h.size, end - at - h.header));
         return h;
       } catch (changed_error const&) {
         throw;
@@ -364,21 +365,20 @@ class parquet_pages {
         }
         if (h.values > c.values - values)
           throw data_error(
-              fmt::format("says {} values, the column has {} more", h.values, c.values - values));
+              fmt::format("claims {} values, but the column has only {} more", h.values, c.values - values));
         values += h.values;
         parquet_rows in{.begun = h.values};
         if (what.list_definition > 0) in = count_parquet_rows(what, c.codec, h, body(p));
-        if (in.continued > 0 && rows == 0)
-          throw data_error("goes on with a row, and there is none before it");
+        if (in.continued > 0 && rows == 0) throw data_error("continues a row, but no row precedes it");
         p.rows = in;
         rows += in.begun;
         if (h.values > 0) into.places.push_back(std::move(p));
       });
     if (auto const said = of_.groups[group].rows; values != c.values || rows != said)
       at_place(group, column, c.begin, [&] {
-        throw data_error(
-            fmt::format("it and those behind it hold {} values of {} rows, the metadata says {} of {}",
-                        values, rows, c.values, said));
+        throw data_error(fmt::format(
+            "this page and the following ones hold {} values of {} rows, but the metadata gives {} of {}",
+            values, rows, c.values, said));
       });
   }
 
@@ -466,7 +466,7 @@ class parquet_reader final : public choosing_reader {
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     auto const& of = from_.metadata_;
     if (shard != 0 || record >= of.rows)
-      throw data_error(fmt::format("{}: there is no row {}, it has {}", from_.file_.path(), record, of.rows));
+      throw data_error(fmt::format("{}: no row {}: the file has {}", from_.file_.path(), record, of.rows));
     auto const group =
         std::size_t(std::ranges::upper_bound(of.groups, record, {}, &parquet_metadata::row_group::first) -
                     of.groups.begin()) -

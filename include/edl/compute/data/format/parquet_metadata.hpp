@@ -80,7 +80,7 @@ class thrift_reader {
     while (auto const head = at_.number<std::uint8_t>()) {
       id = head >> 4 != 0 ? id + (head >> 4) : at_.zigzag();
       if (!std::in_range<std::int16_t>(id))
-        throw data_error(fmt::format("says field {} at byte {}", id, offset()));
+        throw data_error(fmt::format("has field number {} at byte {}, out of range", id, offset()));
       auto const what = type(head & 15);
       if (!field(id, what)) skip(what);
     }
@@ -125,13 +125,13 @@ class thrift_reader {
     std::uint64_t const count = head >> 4 != 15 ? head >> 4 : at_.varint();
     // Each element takes at least a byte.
     if (count > at_.left().size())
-      throw data_error(fmt::format("says {} elements of a list at byte {}", count, offset()));
+      throw data_error(fmt::format("claims {} elements of a list at byte {}", count, offset()));
     return {count, type(head & 15)};
   }
   template <class T>
   bool put(std::int64_t value, T& into, T least) {
     if (!std::in_range<T>(value) || T(value) < least)
-      throw data_error(fmt::format("says {} at byte {}", value, offset()));
+      throw data_error(fmt::format("has the value {} at byte {}, out of range", value, offset()));
     into = T(value);
     return true;
   }
@@ -170,7 +170,7 @@ class thrift_reader {
     if (what == map) {
       auto const count = at_.varint();
       if (count > at_.left().size())
-        throw data_error(fmt::format("says {} elements of a map at byte {}", count, offset()));
+        throw data_error(fmt::format("claims {} elements of a map at byte {}", count, offset()));
       auto const kinds = count > 0 ? at_.number<std::uint8_t>() : std::uint8_t(0);
       for (std::uint64_t i = 0; i < count; ++i) skip(type(kinds >> 4), true), skip(type(kinds & 15), true);
     } else {

@@ -316,7 +316,7 @@ EDL_INLINE parquet_metadata parse_parquet_metadata(std::string_view bytes, std::
             return field == 1 || (field == 3 && in.number(t, g.rows));
           });
           if (g.rows > std::uint64_t(std::numeric_limits<std::int64_t>::max()) - m.rows)
-            throw data_error(fmt::format("row group {} says {} rows", m.groups.size(), g.rows));
+            throw data_error(fmt::format("row group {} claims {} rows", m.groups.size(), g.rows));
           m.rows += g.rows;
           m.groups.push_back(std::move(g));
         });
@@ -328,7 +328,7 @@ EDL_INLINE parquet_metadata parse_parquet_metadata(std::string_view bytes, std::
     }
   });
   if (rows != m.rows)
-    throw data_error(fmt::format("says {} rows, and its row groups say {} together", rows, m.rows));
+    throw data_error(fmt::format("claims {} rows, but its row groups have {} together", rows, m.rows));
   std::size_t const leaves = parquet_schema(std::move(nodes), m).leaves();
   for (std::size_t i = 0; i < m.groups.size(); ++i) {
     auto const& g = m.groups[i];
@@ -337,7 +337,7 @@ EDL_INLINE parquet_metadata parse_parquet_metadata(std::string_view bytes, std::
     for (parquet_column const& c : m.columns) {
       std::uint64_t const values = g.chunks[c.leaf].values;
       if (c.list_definition == 0 ? values != g.rows : values < g.rows)
-        throw data_error(fmt::format("row group {}, column '{}': says {} values for {} rows", i,
+        throw data_error(fmt::format("row group {}, column '{}': claims {} values for {} rows", i,
                                      edl::printable(c.name, 64), values, g.rows));
     }
   }
@@ -355,7 +355,7 @@ EDL_INLINE parquet_metadata read_parquet_metadata(input_file const& file) try {
   std::uint32_t size;
   std::memcpy(&size, last, sizeof size);
   if (size > file.size() - mark - tail || size > parquet_metadata_limit)
-    throw data_error(fmt::format("says {} bytes of metadata at its end", size));
+    throw data_error(fmt::format("claims {} bytes of metadata at its end", size));
   std::string bytes(size, '\0');
   std::uint64_t const at = file.size() - tail - size;
   file.read(at, bytes.data(), size);

@@ -84,9 +84,9 @@ EDL_INLINE parquet_page_header parse_parquet_page_header(std::string_view bytes)
   // Version 2 allows no other encoding, whatever the fields of version 1 say.
   if (h.type == kind::data_v2) h.definition = h.repetition = parquet_encoding::rle;
   if (h.unpacked > parquet_page_limit || h.values > parquet_values_limit)
-    throw data_error(
-        fmt::format("says {} bytes unpacked and {} values, at most {} and {} are read; write smaller pages",
-                    h.unpacked, h.values, parquet_page_limit, parquet_values_limit));
+    throw data_error(fmt::format(
+        "claims {} uncompressed bytes and {} values, at most {} and {} are read; write smaller pages",
+        h.unpacked, h.values, parquet_page_limit, parquet_values_limit));
   return h;
 }
 
@@ -106,7 +106,7 @@ inline std::uint64_t bits_at(std::string_view bytes, std::size_t at, unsigned wi
 
 EDL_INLINE void read_parquet_runs(byte_cursor& from, unsigned width, std::size_t count,
                                   std::vector<std::uint32_t>& into) {
-  if (width > 32) throw data_error(fmt::format("says numbers of {} bits", width));
+  if (width > 32) throw data_error(fmt::format("claims numbers of {} bits", width));
   std::size_t const end = into.size() + count;
   into.reserve(end);
   while (into.size() < end) {
@@ -138,7 +138,7 @@ EDL_INLINE void read_parquet_deltas(byte_cursor& from, std::size_t count, std::v
   if (parts == 0 || parts > 512 || block == 0 || block > (1u << 24) || block % parts != 0 ||
       (block / parts) % 8 != 0)
     throw data_error(fmt::format("deltas in blocks of {} by {}", block, parts));
-  if (total != count) throw data_error(fmt::format("says {} deltas for {} values", total, count));
+  if (total != count) throw data_error(fmt::format("claims {} deltas for {} values", total, count));
   // The format lets numbers wrap around.
   auto last = std::uint64_t(from.zigzag());
   if (count == 0) return;
@@ -174,7 +174,7 @@ inline void add_parquet_bytes(std::string_view prefix, std::string_view rest, pa
 
 inline std::size_t lengths_at(std::int64_t n) {
   if (n < 0 || n > std::int64_t(parquet_page_limit))
-    throw data_error(fmt::format("says a text of {} bytes", n));
+    throw data_error(fmt::format("claims a string of {} bytes", n));
   return std::size_t(n);
 }
 
@@ -314,7 +314,7 @@ inline void unpack(parquet_codec codec, std::string_view packed, std::size_t siz
                       names[std::size_t(codec)]));
   }
   if (into.size() != size)
-    throw data_error(fmt::format("says {} bytes unpacked, and has {}", size, into.size()));
+    throw data_error(fmt::format("claims {} uncompressed bytes, but has {}", size, into.size()));
 }
 
 /// The parts of a page of data.
@@ -372,7 +372,7 @@ inline std::vector<std::uint32_t> read_levels(std::string_view bytes, parquet_en
     }
   }
   if (std::ranges::any_of(all, [&](std::uint32_t n) { return n > most; }))
-    throw data_error(fmt::format("says a level above {}", most));
+    throw data_error(fmt::format("has a level above {}", most));
   return all;
 }
 
@@ -410,7 +410,7 @@ EDL_INLINE parquet_page read_parquet_page(parquet_column const& column, parquet_
     page.values = std::move(own);
     return page;
   }
-  if (!dictionary) throw data_error("refers to a dictionary, and there is none before it");
+  if (!dictionary) throw data_error("refers to a dictionary, but none precedes it");
   page.values = dictionary;
   if (there == 0) return page;
   unsigned const width = at.number<std::uint8_t>();

@@ -122,8 +122,8 @@ inline data_error picture_failure(std::string_view format, char const* said) {
 /// Allocates a picture after checking its size.
 inline void shape_pixels(std::uint64_t height, std::uint64_t width, int channels, pixels& into) {
   if (height < 1 || width < 1 || height > most_side || width > most_side || height * width > most_places)
-    throw data_error(fmt::format("says that it has {} × {} places; at most {} are read, and {} a side",
-                                 height, width, most_places, most_side));
+    throw data_error(fmt::format("claims {} × {} pixels; at most {} are read, and {} a side", height, width,
+                                 most_places, most_side));
   into.extents = {int(height), int(width), channels};
   into.values.resize(into.extents.size());
 }
@@ -165,7 +165,7 @@ inline bool png_room(png_input& of, std::size_t file_size) noexcept try {
   if (std::uint64_t const bits = height * width * of.bits;
       height <= most_side && width <= most_side && bits / 8 > (std::uint64_t(file_size) + 16) * 1032)
     throw data_error(
-        fmt::format("says that it has {} × {} places, which {} bytes cannot hold", height, width, file_size));
+        fmt::format("claims {} × {} pixels, which {} bytes cannot hold", height, width, file_size));
   int const channels = png_get_color_type(of.png, of.info) & PNG_COLOR_MASK_COLOR ? 3 : 1;
   shape_pixels(height, width, channels, *of.into);
   for (std::size_t y = 0; y < height; ++y)
@@ -194,7 +194,7 @@ inline bool png_read(png_input& of) {
   if (!png_room(of, size)) return false;
   if (png_get_rowbytes(of.png, of.info) !=
       std::size_t(of.into->extents.width) * std::size_t(of.into->extents.channels))
-    png_error(of.png, "its rows have another size than its header says");
+    png_error(of.png, "its rows have another size than its header gives");
   png_read_image(of.png, of.rows.data());
   png_read_end(of.png, nullptr);
   return true;
@@ -349,8 +349,8 @@ class picture_reader final : public reader {
 
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     if (shard != 0 || record >= from_.files_.size())
-      throw data_error(fmt::format("{}: there is no picture {}, it has {}", from_.directory_, record,
-                                   from_.files_.size()));
+      throw data_error(
+          fmt::format("{}: no picture {}: the data has {}", from_.directory_, record, from_.files_.size()));
     auto const& [of_class, name] = from_.files_[std::size_t(record)];
     std::string const path = from_.own_file(shard, record);
     constexpr std::uint64_t most_bytes = 256u << 20;

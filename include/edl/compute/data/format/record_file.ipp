@@ -97,7 +97,7 @@ EDL_INLINE recordio_index index_recordio(std::string const& path, bool skip_dama
       // The checksum covers only the payload; without this check, a count damaged to 0 would silently hide
       // records.
       if (claim.records == 0 && claim.size > 0)
-        throw refuse(fmt::format("a payload of {} bytes says that it holds no records", claim.size));
+        throw refuse(fmt::format("a payload of {} bytes claims to hold no records", claim.size));
       index.chunks.push_back({at, index.records, claim.size, claim.records, claim.checksum,
                               compressor(claim.compressor - claim.first_compressor)});
       index.records += claim.records;
@@ -240,7 +240,7 @@ EDL_INLINE recordio_reader::cached& recordio_reader::find(std::size_t chunk) {
     chunk_ = std::size_t(-1);
     load(chunk, cache_[slot_]);
     invariant(!cache_[slot_].failure.empty() || cache_[slot_].records.size() == index_->chunks[chunk].records,
-              "a chunk that could be read has the records that its header tells of");
+              "a readable chunk has as many records as its header gives");
     invariant(cache_.size() <= 256, "a reader keeps no more chunks than it can look through fast");
   }
   chunk_ = chunk;
@@ -251,8 +251,7 @@ EDL_INLINE recordio_reader::cached& recordio_reader::find(std::size_t chunk) {
 EDL_INLINE std::string_view recordio_reader::read(std::uint64_t record) {
   auto const& chunks = index_->chunks;
   if (record >= index_->records)
-    throw data_error(
-        fmt::format("{}: there is no record {}, it has {}", index_->path, record, index_->records));
+    throw data_error(fmt::format("{}: no record {}: the file has {}", index_->path, record, index_->records));
   auto chunk = chunk_;
   if (chunk >= chunks.size() || record < chunks[chunk].first ||
       record - chunks[chunk].first >= chunks[chunk].records) {
@@ -333,7 +332,7 @@ class recordio_source_reader final : public reader {
 
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     if (shard >= files_.size())
-      throw data_error(fmt::format("there is no shard {}, only {}", shard, files_.size()));
+      throw data_error(fmt::format("no shard {}: the data has only {}", shard, files_.size()));
     if (!reader_) {
       reader_ = std::make_unique<recordio_reader>(files_[shard], cache_bytes_);
     } else if (shard != open_) {
@@ -427,10 +426,10 @@ class tfrecord_reader final : public reader {
 
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     if (shard >= from_.files_.size())
-      throw data_error(fmt::format("there is no shard {}, only {}", shard, from_.files_.size()));
+      throw data_error(fmt::format("no shard {}: the data has only {}", shard, from_.files_.size()));
     auto const& [path, records] = from_.files_[shard];
     if (record + 1 >= records.size())
-      throw data_error(fmt::format("{}: there is no record {}, it has {}", path, record, records.size() - 1));
+      throw data_error(fmt::format("{}: no record {}: the file has {}", path, record, records.size() - 1));
     if (!file_ || shard != open_) file_.emplace(path);
     open_ = shard;
     auto const at = records[std::size_t(record)], end = records[std::size_t(record) + 1];

@@ -215,7 +215,7 @@ class csv_reader final : public reader {
     auto const& file = from_.file_;
     if (shard != 0 || record + 1 >= from_.rows_.size())
       throw data_error(
-          fmt::format("{}: there is no row {}, it has {}", file.path(), record, from_.shards_[0].records));
+          fmt::format("{}: no row {}: the file has {}", file.path(), record, from_.shards_[0].records));
     auto const at = from_.rows_[std::size_t(record)];
     row_.resize(std::min<std::size_t>(from_.rows_[std::size_t(record) + 1] - at, csv_row_limit));
     file.read(at, row_.data(), row_.size());
@@ -405,7 +405,7 @@ EDL_INLINE void csv_source::scan() {
   }
   if (!told.empty())
     missing_note_ = told + (more > 0 ? fmt::format(", and others in {}", counted(more, "more column")) : "") +
-                    "; --missing says which words do";
+                    "; --missing lists the words that do";
   have_numbers_.resize(columns_.size());
   nearly_numbers_.resize(columns_.size());
   for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -482,7 +482,7 @@ class libfm_reader final : public reader {
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     if (shard != 0 || record >= from_.rows_.size())
       throw data_error(
-          fmt::format("{}: there is no row {}, it has {}", from_.path_, record, from_.rows_.size()));
+          fmt::format("{}: no row {}: the file has {}", from_.path_, record, from_.rows_.size()));
     auto const& row = from_.rows_[std::size_t(record)];
     char const* const begin = from_.text_.data() + row.first;
     char const *at = begin, *const end = begin + row.size;

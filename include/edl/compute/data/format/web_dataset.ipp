@@ -95,10 +95,10 @@ void walk_tar(input_file const& file, Take&& take) {
     bool const about_next = type == 'L' || type == 'x', about_all = type == 'g' || type == 'K';
     auto const said = !about_next && long_size ? long_size : tar_number(field(124, 12));
     if (!said || *said > file.size() - at - tar_block)
-      throw refuse("says more bytes than the archive has; it may be cut off");
+      throw refuse("claims more bytes than the archive has; it may be truncated");
     std::uint64_t const begin = at + tar_block;
     if (about_next) {
-      if (*said > tar_name_limit) throw refuse(fmt::format("says a name of {} bytes", *said));
+      if (*said > tar_name_limit) throw refuse(fmt::format("claims a name of {} bytes", *said));
       extension.resize(std::size_t(*said));
       file.read(begin, extension.data(), extension.size());
       if (type == 'L') {
@@ -132,10 +132,10 @@ class web_dataset_reader final : public reader {
 
   void read(std::size_t shard, std::uint64_t record, example& into) override {
     if (shard >= from_.archives_.size())
-      throw data_error(fmt::format("there is no shard {}, only {}", shard, from_.archives_.size()));
+      throw data_error(fmt::format("no shard {}: the data has only {}", shard, from_.archives_.size()));
     auto const& a = from_.archives_[shard];
     if (record >= a.ends.size())
-      throw data_error(fmt::format("{}: there is no record {}, it has {}", a.path, record, a.ends.size()));
+      throw data_error(fmt::format("{}: no record {}: the file has {}", a.path, record, a.ends.size()));
     if (!file_ || open_ != shard) {
       file_.emplace(a.path);
       open_ = shard;

@@ -37,8 +37,8 @@ EDL_INLINE void* open_cuda_library() {
   // CUDA's libraries are large: not for nothing.
   void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (!driver)
-    throw cuda_unavailable(
-        "GPU: there is no NVIDIA driver on this machine; --device=cpu computes without one", installed);
+    throw cuda_unavailable("GPU: this machine has no NVIDIA driver; --device=cpu computes without one",
+                           installed);
   ::dlclose(driver);
   std::string why;
   for (std::string const& path : places) {

@@ -142,7 +142,7 @@ concept is_result = requires { requires T::is_result_of_graph; };
 
 template <merge How, class... Branches>
 constexpr auto side_by_side(Branches... branches) {
-  static_assert(sizeof...(Branches) > 0, "edl: there is at least one branch");
+  static_assert(sizeof...(Branches) > 0, "edl: give at least one branch");
   if constexpr (sizeof...(Branches) > 0 && (is_result<Branches> && ...)) {
     return join_results<How>(branches...);  // within the function of a graph
   } else if constexpr ((is_expression<Branches> || ...)) {

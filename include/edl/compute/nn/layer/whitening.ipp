@@ -32,7 +32,7 @@ EDL_INLINE void whiten(view<float> pictures, shape of_one, extent window, double
     moments += (patches * patches.transpose()).cast<double>();
   }
   moments /= double(pictures.size() / of_one.size() * down * across);
-  if (!moments.allFinite()) throw error("whitening: a picture holds a number that is none");
+  if (!moments.allFinite()) throw error("whitening: a picture holds a value that is not finite");
   Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> const solver(moments);
   std::size_t const filters = kernel.size() / size;
   for (std::size_t f = 0; f < filters; ++f) {

@@ -228,7 +228,7 @@ inline found_model model_at(std::string const& given, checkpoint::check how, std
   auto const refuse = [&](std::string const& why) { throw error(fmt::format("{}{}: {}", flag, given, why)); };
   std::error_code code;
   auto const status = fs::status(path, code);
-  if (status.type() == fs::file_type::not_found) refuse("there is no such file or directory");
+  if (status.type() == fs::file_type::not_found) refuse("no such file or directory");
   if (code) refuse(code.message());
   if (!fs::is_directory(status)) {
     if (checkpoint::is_part(fs::path(path).filename().native()))

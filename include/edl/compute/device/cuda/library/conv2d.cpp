@@ -444,7 +444,7 @@ std::string convolutions::describe(conv_geometry const& g, int batch, activation
     std::string text = fmt::format("cuDNN engine {}", c.engine);
     if (c.notes_that(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) text += ", tensor cores";
     if (c.notes_that(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) text += ", rounds inputs";
-    if (w.fused) text += ", with what follows";
+    if (w.fused) text += ", with its epilogue";
     if (w.padded) text += ", border in memory";
     if (what == pass::weights && half()) text += w.wide ? ", to float32" : ", to bfloat16";
     return text;

@@ -293,7 +293,7 @@ std::string dense_layers::describe(std::size_t rows, std::size_t inputs, std::si
     return cuda_library::describe(*c.way) + (c.computed.after == CUBLASLT_EPILOGUE_DEFAULT ? ""
                                              : c.computed.after == CUBLASLT_EPILOGUE_BGRADA
                                                  ? " with the bias' gradient"
-                                                 : " with what follows");
+                                                 : " with its epilogue");
   };
   return fmt::format("{} | {} | {}", words(forward_product(rows, inputs, outputs)),
                      words(weights_product(rows, inputs, outputs)),

@@ -21,14 +21,14 @@ engine::engine(cuda_options const& o)
     : index_(o.index), precision_(o.precision), warn_(o.warn ? o.warn : [](std::string const&) {}) {
   int driver = 0, count = 0;
   check(cudaDriverGetVersion(&driver), "looking for the driver");
-  if (driver == 0) throw error("GPU: there is no NVIDIA driver on this machine");
+  if (driver == 0) throw error("GPU: this machine has no NVIDIA driver");
   check(cudaGetDeviceCount(&count), "looking for GPUs");
   if (count < 1) throw error("GPU: this process sees none");
   index_ = std::max(index_, 0) % count;
   if (o.alone) take_free_one(count);
   use();
   cudaDeviceProp properties;
-  check(cudaGetDeviceProperties(&properties, index_), "asking what it is");
+  check(cudaGetDeviceProperties(&properties, index_), "reading its properties");
   if (properties.major < 8)
     throw error(
         fmt::format("GPU: {} has compute capability {}.{}; 8.0 (A100) is the least that this library "
@@ -68,7 +68,7 @@ void engine::take_free_one(int count) {
   for (int i = 0; i < count && !claim_; ++i) {
     cudaDeviceProp properties;
     int const index = (index_ + i) % count;
-    check(cudaGetDeviceProperties(&properties, index), "asking what it is");
+    check(cudaGetDeviceProperties(&properties, index), "reading its properties");
     claim_ = claim(properties.uuid.bytes);
     if (claim_) index_ = index;
   }
@@ -79,7 +79,7 @@ void engine::use() { check(cudaSetDevice(index_), "taking the GPU"); }
 std::string engine::describe() const {
   cudaDeviceProp properties;
   int runtime = 0;
-  check(cudaGetDeviceProperties(&properties, index_), "asking what it is");
+  check(cudaGetDeviceProperties(&properties, index_), "reading its properties");
   check(cudaRuntimeGetVersion(&runtime), "asking for CUDA's version");
   return fmt::format("{}, {:.1f} GiB, CUDA {}.{}, {}, {}", properties.name,
                      double(properties.totalGlobalMem) / double(1u << 30), runtime / 1000,

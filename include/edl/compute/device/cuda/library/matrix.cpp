@@ -116,7 +116,7 @@ matrix_products::prepared& matrix_products::prepare(product const& p) {
       std::int32_t(p.a_turned ? CUBLAS_OP_T : CUBLAS_OP_N));
   set("the second factor's turn", CUBLASLT_MATMUL_DESC_TRANSB,
       std::int32_t(p.b_turned ? CUBLAS_OP_T : CUBLAS_OP_N));
-  set("what follows", CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t(p.after));
+  set("the epilogue", CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t(p.after));
   return s_->known.emplace(p, std::move(made)).first->second;
 }
 

@@ -25,7 +25,7 @@ nccl const& need_nccl() {
 gpu_identity engine::identity() {
   gpu_identity self;
   cudaDeviceProp properties;
-  check(cudaGetDeviceProperties(&properties, index_), "asking what it is");
+  check(cudaGetDeviceProperties(&properties, index_), "reading its properties");
   static_assert(sizeof(properties.uuid.bytes) == sizeof(self.uuid));
   std::memcpy(self.uuid.data(), properties.uuid.bytes, sizeof(self.uuid));
   nccl const* const with = nccl::open(self.lacking);
