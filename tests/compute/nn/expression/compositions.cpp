@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions that are drawn from seeds: gradients against differences, single precision against double, and
 // samples that know nothing of each other.
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 #include "compute/nn/harness.hpp"
 #include "edl/compute/nn/layer/activations.hpp"
@@ -83,31 +80,6 @@ struct composition {
     }
   }
 };
-
-template <class T>
-std::vector<T> as(std::vector<double> const& from) {
-  return {from.begin(), from.end()};
-}
-
-/// What a layer gives in single precision is what it gives in double.
-template <class L>
-void check_single(lone_layer<L> const& wide) {
-  edl::basic_cpu<float> cpu;
-  auto const x = as<float>(wide.x), parameters = as<float>(wide.parameters), dy = as<float>(wide.dy);
-  std::vector<float> y(wide.y.size()), dx(x.size()), gradients(parameters.size()), saved(wide.saved.size());
-  auto spent = dy;
-  nn::pass<edl::basic_cpu<float>> p{cpu, wide.mode, wide.random, {}};
-  wide.whole.forward(p, {wide.in, wide.out, wide.batch, x, parameters, {}, y, saved});
-  wide.whole.backward(p, {wide.in, wide.out, wide.batch, x, y, spent, parameters, {}, dx, gradients, saved});
-  auto const near = [](std::vector<float> const& a, std::vector<double> const& b) {
-    double most = 0;
-    for (double const v : b) most = std::max(most, std::abs(v));
-    for (std::size_t i = 0; i < a.size(); ++i) REQUIRE(std::abs(double(a[i]) - b[i]) <= 2e-5 * (1 + most));
-  };
-  near(y, wide.y);
-  near(dx, wide.dx);
-  near(gradients, wide.gradients);
-}
 
 template <std::uint64_t Seed>
 void check_composition() {

@@ -18,13 +18,19 @@ struct function_of {
   constexpr auto forward(auto x, auto&) const { return F(x); }
 };
 
-/// Gradients of whole pictures, of a length that is no multiple of a vector's, and of one element.
+/// Gradients of whole pictures, of a length that is no multiple of a vector's, and of one element; and single
+/// precision beside double.
 template <auto F>
 void check_function() {
   function_of<F> const l;
-  check_gradients(l, {2, 3, 11});
-  check_gradients(l, {3, 2, 1});
-  check_gradients(l, {1, 1, 1}, edl::mode::training, 1);
+  for (edl::shape const in : {edl::shape{2, 3, 11}, {3, 2, 1}, {1, 1, 1}}) {
+    int const batch = in.size() == 1 ? 1 : 3;
+    check_gradients(l, in, edl::mode::training, batch);
+    lone_layer<function_of<F>> h{.l = l, .in = in, .batch = batch};
+    h.forward();
+    h.backward();
+    check_single(h);
+  }
 }
 
 /// What forward makes of one sample of so many channels, and backward of a gradient of ones.
@@ -52,6 +58,35 @@ TEST_CASE("gradients of functions of an element") {
   check_function<[](auto x) { return nn::sqrt(x + 2) + nn::erf(x) * nn::softplus(3 * x) + nn::expm1(x); }>();
   check_function<[](auto x) { return nn::pow(x + 2, 1.7) + nn::pow(2, x) + nn::pow(x + 3, x); }>();
   check_function<[](auto x) { return nn::gelu(x) + nn::silu(2 * x) * nn::normal_cdf(x); }>();
+}
+
+TEST_CASE("powers of numbers below 0, also in single precision") {
+  check_function<[](auto x) { return nn::pow(x, 2) + 0.1 * nn::pow(x - 3, 5) + nn::pow(x - 4, -3); }>();
+  check_function<[](auto x) { return nn::pow(x, 2.0) + 0.1 * nn::pow(x - 3, 5.0) + nn::pow(x - 4, -3.0); }>();
+  check_function<[](auto x) { return nn::pow(x, 1) + nn::pow(x, 0) + nn::pow(x, 0.0); }>();
+  check_function<[](auto x) { return nn::pow(x - 4, nn::where(x > 0, 2, -1)); }>();
+
+  using vector = edl::detail::lanes<float>::type;
+  for (float const a : {-1e30f, -16777217.0f, -3.0f, -1.5f, -1.0f, 0.0f, 0.7f, 1.0f, 2.0f, 1e30f})
+    for (float const b : {-5.0f, -2.0f, -1.0f, -0.5f, 0.0f, 0.5f, 1.0f, 2.0f, 2.5f, 3.0f, 4.0f, 2e9f}) {
+      CAPTURE(a);
+      CAPTURE(b);
+      float const right = std::pow(a, b), y = edl::detail::power(vector{} + a, vector{} + b)[0];
+      if (right != right)
+        CHECK(y != y);
+      else if (std::isinf(right) || std::abs(right) > 1e38f)
+        CHECK((std::isinf(y) && (y > 0) == (right > 0)));
+      else
+        CHECK(double(y) == doctest::Approx(double(right)).epsilon(2e-5));
+    }
+}
+
+TEST_CASE("the slope of a power at 0") {
+  auto const slope = []<auto F> { return at<F>(std::array{0.0})[1][0]; };
+  CHECK(slope.operator()<[](auto x) { return nn::pow(x, 0); }>() == 0);
+  CHECK(slope.operator()<[](auto x) { return nn::pow(x, 1.0); }>() == 1);
+  CHECK(slope.operator()<[](auto x) { return nn::pow(x, 2.0); }>() == 0);
+  CHECK(slope.operator()<[](auto x) { return nn::pow(x, 3); }>() == 0);
 }
 
 TEST_CASE("gradients of choices") {

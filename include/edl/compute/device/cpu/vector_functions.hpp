@@ -128,7 +128,8 @@ V square_root(V const& x) {
     return lane_by_lane(x, [](auto each) { return std::sqrt(each); });
 }
 
-/// a to the power of b, of an a that is not negative.
+/// a to the power of b, as std::pow: of a negative a for a whole b, and a NaN for another. In lanes of floats
+/// its relative error grows with |b · log|a||, to 1e-5; what is beyond exp(88) is infinite.
 template <std::floating_point T>
 T power(T a, T b) {
   return std::pow(a, b);
@@ -143,8 +144,16 @@ V power(V const& a, V const& b) {
     for (std::size_t i = 0; i < lanes<T>::count; ++i) y[i] = std::pow(a[i], b[i]);
     return y;
   } else {
-    V const z = b * logarithm(a), y = z < -87.0f ? V{} : exponential(z);
-    return b == 0.0f ? V{} + 1.0f : y;
+    typedef std::int32_t whole __attribute__((vector_size(sizeof(V))));
+    V const z = b * logarithm(V(a < 0.0f ? -a : a));
+    V const y = z < -87.0f ? V{} : (z > 88.0f ? V{} + std::numeric_limits<T>::infinity() : exponential(z));
+    // From 2²⁴ on every float is even.
+    whole const large = (b < 0.0f ? -b : b) >= 16777216.0f;
+    whole const n = __builtin_convertvector(V(large ? V{} : b), whole);
+    V const odd = (n & 1) != 0 ? V(-y) : y;
+    whole const is_whole = large | (__builtin_convertvector(n, V) == b);
+    V const of_negative = is_whole ? odd : V{} + std::numeric_limits<T>::quiet_NaN();
+    return b == 0.0f ? V{} + 1.0f : (a < 0.0f ? of_negative : y);
   }
 }
 

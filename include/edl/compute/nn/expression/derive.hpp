@@ -147,7 +147,8 @@ class deriver {
         return send(b, negative(times(by, y)), all);
       }
       case operation::power:
-        send(a, times(times(slope, b), make(operation::power, a, minus(b, literal(1)))), all);
+        send(a,  // 0 where b is: aᵇ⁻¹ may be infinite there
+             choose(b, times(times(slope, b), make(operation::power, a, minus(b, literal(1)))), none), all);
         if (is_number(b)) return;
         return send(b, choose(less(none, a), times(times(slope, y), make(operation::log, a)), none), all);
       case operation::least:

@@ -64,11 +64,15 @@ template <class A, class B>
 constexpr tensor max(A const& a, B const& b) {
   return binary(expression::operation::greatest, a, b);
 }
-/// a to the power of b, for a ≥ 0.
+/// a to the power of b. For a < 0 it is a NaN unless b is whole. An exponent of a whole type is a product of
+/// factors, so that it cannot be an option: an option is a `double`.
 template <class A, class B>
   requires expression::operands<A, B>
 constexpr tensor pow(A const& a, B const& b) {
-  return binary(expression::operation::power, a, b);
+  if constexpr (std::integral<B>)
+    return expression::whole_power(a, b);
+  else
+    return binary(expression::operation::power, a, b);
 }
 
 constexpr tensor operator-(tensor x) { return x.within->add(expression::operation::negate, x); }

@@ -200,6 +200,15 @@ constexpr tensor quotient(A const& a, B const& b) {
   return binary(operation::divide, a, b);
 }
 
+/// The nth power of x, by squares.
+constexpr tensor whole_power(tensor x, long long n) {
+  if (n < 0) return quotient(1, whole_power(x, -n));
+  if (n == 0) return binary(operation::power, x, 0);
+  if (n == 1) return x;
+  tensor const root = whole_power(x, n / 2), even = binary(operation::multiply, root, root);
+  return n % 2 == 0 ? even : binary(operation::multiply, even, x);
+}
+
 }  // namespace expression
 
 constexpr axis_length tensor::channels() const {
