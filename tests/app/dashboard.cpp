@@ -42,7 +42,7 @@ TEST_CASE("a job's page tells of a killed worker and of its successor as it happ
   reach_middle(j, 1);
   ::kill(j.find("worker", 1), SIGKILL);
   CHECK(has(live.until("worker 1 is lost"), "\"kind\":\"lost\""));
-  live.until("worker 2 is started in the place of 1\"");
+  live.until("worker 2 is started to replace 1\"");
   live.until("worker 2 joined\"");
   live.until("\"members_lost\":1");
   std::string const events = http_client::ask(port, get("/api/events"));

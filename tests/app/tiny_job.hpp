@@ -99,7 +99,7 @@ inline void check_end(job::run& j, std::string const& checkpoints, int epochs) {
   check_account(log, epochs);
   check_ledgers(checkpoints, std::uint32_t(epochs));
   // Where the disk is slower than the steps, a version gives way to a newer one before it is written.
-  CHECK(count(log, "cannot be written") == count(log, "gave way to a newer one"));
+  CHECK(count(log, "cannot be written") == count(log, "was superseded by a newer one"));
   CHECK_FALSE(has(log, "is not evaluated"));
   CHECK_FALSE(has(log, "[ERROR]"));
 }

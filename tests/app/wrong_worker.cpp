@@ -120,7 +120,7 @@ TEST_CASE("of two workers nobody is blamed who errs in the same way twice, and t
   std::string const log = j.log();
   CAPTURE(log);
   CHECK(has(log, "workers 0 and 1 differ in minibatch "));
-  CHECK(has(log, "a third worker of this kind would decide"));
+  CHECK(has(log, "a third worker with this kind of processor would decide"));
   CHECK_FALSE(has(log, "computes wrongly"));
   check_account(log, 6);
 }

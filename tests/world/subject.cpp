@@ -534,8 +534,8 @@ void job::judge_line(process& who, log_line const& l) {
     unsure_ = {fault::kind::workers, fault::kind::servers};
   if (l.text.find("failed too often and is not replaced") != l.text.npos)
     unsure_.insert(fault::kind::workers);
-  if (auto const at = l.text.find("another takes its place in ");
-      at != l.text.npos && std::sscanf(l.text.c_str() + at, "another takes its place in %llu", &before) == 1)
+  if (auto const at = l.text.find("a replacement starts in ");
+      at != l.text.npos && std::sscanf(l.text.c_str() + at, "a replacement starts in %llu", &before) == 1)
     changed_ = std::max(changed_, world::now() + std::chrono::seconds(before));
   for (process& p : all_) {
     if (p.ended || (p.role != "ps" && p.role != "worker")) continue;

@@ -260,7 +260,7 @@ TEST_CASE("members that do different things are told so, and a silent one is fou
         why[std::size_t(r)] = e.what();
       }
     });
-    CHECK((why[0] + why[1]).find("sums another number of numbers") != std::string::npos);
+    CHECK((why[0] + why[1]).find("sums another number of values") != std::string::npos);
 
     auto const others = connected(3, o);
     std::vector<float> values(10);

@@ -63,8 +63,8 @@ TEST_CASE("processes form groups over the net, one after the other, and sum") {
 TEST_CASE("who waits for a member that does not come is told who; an interruption ends the waiting") {
   auto const members = processes(2);
   auto const all = all_of(members);
-  CHECK_THROWS_WITH_AS(members[1]->here.form(1, 1, all, 20ms),
-                       "member-0 has not come to group 1 within 20 ms", broken);
+  CHECK_THROWS_WITH_AS(members[1]->here.form(1, 1, all, 20ms), "member-0 did not join group 1 within 20 ms",
+                       broken);
   std::thread later([&] {
     std::this_thread::sleep_for(20ms);
     members[1]->here.interrupt(2);

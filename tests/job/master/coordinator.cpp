@@ -178,8 +178,9 @@ TEST_CASE("a master that was cut off blames nobody for what could not be told me
   CHECK(m.it.workers().all().size() == 1);
   CHECK(m.it.servers().all().size() == 2);
   CHECK(m.it.generation() == 1);
-  CHECK(m.said(
-      "no member has been heard for 2.5 s: this master may be cut off, and gives up nobody for up to 60 s"));
+  CHECK(
+      m.said("no member has been heard for 2.5 s: this master may be cut off, and gives up no member for up "
+             "to 60 s"));
   CHECK(m.it.waits_for(m.now).find("this master may be cut off") != std::string::npos);
   SUBCASE("all are heard again") {
     live(40, {0, 1}, true);

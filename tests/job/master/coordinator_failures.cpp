@@ -45,8 +45,7 @@ TEST_CASE("who fails again is replaced after a pause, and the log says how long 
   REQUIRE(first);
   m.join(role::worker, first->with);
   m.it.exited(role::worker, first->with, exit_kind::failed, why, m.now);
-  CHECK(
-      m.said("worker 2 failed again, and another takes its place in 1 s: was killed because memory ran out"));
+  CHECK(m.said("worker 2 failed again; a replacement starts in 1 s: was killed because memory ran out"));
   m.it.tick(m.now += seconds(1));
   CHECK(!m.take<replace_process>());
   m.it.tick(m.now += seconds(1));
@@ -558,7 +557,7 @@ TEST_CASE(
                       m.now)
                 .accepted);
     m.it.tick(m.now += seconds(1));
-    CHECK(m.said("worker 2 is slow: as it began it wrote to its disk with 1 MB/s, its siblings 90 MB/s"));
+    CHECK(m.said("worker 2 is slow: when it started it wrote to its disk with 1 MB/s, its siblings 90 MB/s"));
     auto const stopped = m.take<stop_process>();
     CHECK(stopped.has_value() == leaves);
     if (leaves) CHECK(stopped->id == 2);

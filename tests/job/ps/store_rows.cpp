@@ -127,9 +127,9 @@ TEST_CASE("what is no update of these tables changes nothing") {
   };
   ids const own{id_of(false)}, other{id_of(true)};
   std::vector<float> const slopes(2, 1);
-  bad({}, "rows of 0 tables, this server keeps 1");
+  bad({}, "rows of 0 tables, but this server keeps 1");
   bad({{own, slopes}}, "2 gradients for 1 rows of table 0");
-  bad({{other, std::span(slopes).first(1)}}, "is another server's");
+  bad({{other, std::span(slopes).first(1)}}, "belongs to another server");
   CHECK(s.version() == 0);
   CHECK(push(s, of(0), own, 1).version == 1);
 }
@@ -287,7 +287,7 @@ TEST_CASE("where memory ends, a store says so once and for all, and is frozen no
       s.push(of(task), 0, std::span(zeros).first(4), std::span(zeros).first(2), {&rows, 1});
     };
     std::string const why =
-        "a step was made in part, and cannot be taken back: no room for more rows of a table";
+        "a step was applied in part, and cannot be undone: no room for more rows of a table";
     bool const good = refused([&] { again(0); }, why) && refused([&] { again(0); }, why) &&
                       refused([&] { again(1); }, why) && refused([&] { s.full_snapshot(); }, why);
     ::_exit(good ? 0 : 1);
@@ -328,7 +328,7 @@ TEST_CASE("a store that holds some hash slots counts every minibatch, and has th
   auto const put = [&] {
     part.rows().put(0, std::as_bytes(std::span(some.rows)), std::as_bytes(std::span(some.candidates)));
   };
-  CHECK_THROWS_WITH_AS(put(), doctest::Contains("belongs elsewhere"), edl::error);
+  CHECK_THROWS_WITH_AS(put(), doctest::Contains("belongs to another process"), edl::error);
   part.rows().hold({0, 4096});
   put();
   step(whole, 2, 2), step(part, 2, 2);

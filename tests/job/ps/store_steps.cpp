@@ -200,7 +200,7 @@ TEST_CASE("steps and copies that make no sense change nothing") {
     CHECK(contains(complaint([&] { s.step(all, sums); }), why));
     CHECK(same(before, s.full_snapshot()));
   };
-  refuses({{batch(1), 4}}, 5, "5 sums, this store keeps 6");
+  refuses({{batch(1), 4}}, 5, "5 sums, but this store keeps 6");
   refuses({{batch(1), 4}, {batch(0, 2, 3), 4}}, 6, "minibatch 2 of 3 of task 0 in epoch 0");
   refuses({{batch(1), 4}, {batch(4, 3, 3), 4}}, 6, "minibatch 3 of 3 of task 4");
   refuses({{batch(1), 4}, {batch(2), 4}, {batch(1), 4}}, 6, "minibatch 0 of task 1 in epoch 0 twice");
@@ -208,7 +208,7 @@ TEST_CASE("steps and copies that make no sense change nothing") {
   auto const good = copy_of(before);
   auto const kept = before.segments;
   auto const copies = [&](std::vector<edl::checkpoint::segment> segments, std::vector<float> const& all) {
-    CHECK(contains(complaint([&] { s.restore(std::move(segments), {}, all); }), "is no copy"));
+    CHECK(contains(complaint([&] { s.restore(std::move(segments), {}, all); }), "is not a copy"));
     CHECK(same(before, s.full_snapshot()));
   };
   copies({}, good);

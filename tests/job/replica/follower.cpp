@@ -88,7 +88,7 @@ struct followed {
     } else {
       asked = true;
       while (silent) co_await never.wait();
-      if (refuses) throw edl::net::call_error(status::invalid, "worker 5 does not follow it any more");
+      if (refuses) throw edl::net::call_error(status::invalid, "worker 5 no longer follows it");
       std::string const answer = bytes(says.step, says.no_step);
       co_await r.reply(answer, std::as_bytes(std::span(says.sums)));
     }

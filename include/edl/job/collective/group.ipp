@@ -65,7 +65,7 @@ struct group::flow {
   }
   void advance(std::size_t n) {
     offset += n, done += n;
-    invariant(done <= total, "no more bytes are moved than there are");
+    invariant(done <= total, "no more bytes are moved than the operation has");
   }
 };
 
@@ -126,7 +126,7 @@ EDL_INLINE void group::wait(int to, int from) {
   nfds_t count = 0;
   if (to >= 0) both[count++] = {links_[std::size_t(to)].get(), POLLOUT, 0};
   if (from >= 0) both[count++] = {links_[std::size_t(from)].get(), POLLIN, 0};
-  invariant(count > 0, "whoever waits does so for a member");
+  invariant(count > 0, "a wait is for a member of the group");
   int const ready = ::poll(both, count, int(std::clamp<long>(options_.silence.count(), 1, 1000)));
   if (aborted_) throw broken("the collective was aborted");
   auto const now = clock::now();
@@ -147,7 +147,7 @@ EDL_INLINE bool group::begin() {
   ++operations_;
   moved_ = clock::now();
   if (!set_up_) set_up();
-  invariant(set_up_ && known_ == segment_.get(), "whoever aborts knows the memory that is shared");
+  invariant(set_up_ && known_ == segment_.get(), "the aborting member knows the shared memory");
   if (!segment_) return false;
   if (int const gone = segment_->given_up(); gone >= 0) lost(gone, "is lost");
   return true;
@@ -210,7 +210,7 @@ EDL_INLINE void group::swap(int with, std::span<std::byte const> out, std::span<
     }
     if (moved == 0) wait(sent(to) ? -1 : with, from.over() ? -1 : with);
   }
-  invariant(checked || !in.data(), "what has come was of this operation");
+  invariant(checked || !in.data(), "the received bytes belong to this operation");
 }
 
 EDL_INLINE void group::doubling(std::span<float> values) {
@@ -223,7 +223,7 @@ EDL_INLINE void group::doubling(std::span<float> values) {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] += partner_[i];
   };
   int const half = doubling_size(size());
-  invariant(half <= size() && size() < 2 * half, "who is too many for a power of two has a partner in it");
+  invariant(half <= size() && size() < 2 * half, "a member beyond the power of two has a partner within it");
   if (rank_ >= half) {
     // Members beyond a power of two hand their numbers to a partner and receive the result. They also wait
     // for the partner to begin, because otherwise the partner might wait for them.
@@ -263,7 +263,7 @@ void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming inco
   for (std::size_t k = 0; k < c.ahead; ++k) sendable += outgoing(k).size();
 
   std::size_t const n = links_.size(), me = std::size_t(rank_);
-  invariant(n > 1 && c.ahead <= c.out && c.adds <= c.in, "segments go around between members");
+  invariant(n > 1 && c.ahead <= c.out && c.adds <= c.in, "a ring needs several members");
   std::uint64_t mine[2]{mark(), bytes}, theirs[2]{};
   flow out(int((me + 1) % n)), in(int((me + n - 1) % n));
   out.add(std::as_writable_bytes(std::span(mine)));
@@ -303,7 +303,7 @@ void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming inco
       taken = 0;
     }
     if (sent(out) && in.over() && sending.k == c.out && receiving.k == c.in) {
-      invariant(sendable == 0 && checked, "what has come is passed on, and was of this operation");
+      invariant(sendable == 0 && checked, "the received bytes are passed on, and belong to this operation");
       return;
     }
 
@@ -311,7 +311,7 @@ void group::travel(std::size_t bytes, course c, Outgoing outgoing, Incoming inco
     if (!in.over()) moved += receive(in);
     if (!checked) {
       if (in.over()) {
-        if (theirs[1] != mine[1]) lost(in.peer, "sums another number of numbers");
+        if (theirs[1] != mine[1]) lost(in.peer, "sums another number of values");
         check(theirs, in.peer);
         checked = true;
       }

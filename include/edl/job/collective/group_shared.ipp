@@ -131,12 +131,12 @@ EDL_INLINE void group::share() {
 EDL_INLINE void group::compare(int other) const {
   auto const theirs = segment_->said(other, round_);
   if (theirs == purpose_) return;
-  if (theirs[1] != purpose_[1]) lost(other, "sums another number of numbers");
+  if (theirs[1] != purpose_[1]) lost(other, "sums another number of values");
   check({theirs[0], theirs[1]}, other);
 }
 
 EDL_INLINE void group::await_all(std::uint64_t count) {
-  invariant(count <= last_post_, "nobody waits for more than an operation posts");
+  invariant(count <= last_post_, "no member waits for more than an operation posts");
   if (aborted_) throw broken("the collective was aborted");
   if (segment_->all_posted(count)) return;
   auto const begin = clock::now();
@@ -239,7 +239,7 @@ EDL_INLINE void group::watch() {
 // Each member adds all members' numbers, in the same order.
 template <class Wire>
 void group::sum_at_once(std::span<float> values) {
-  invariant(values.size() <= detail::block_floats, "what is summed at once fits a member's room");
+  invariant(values.size() <= detail::block_floats, "a sum in one round fits a member's part of the segment");
   auto const room = [&](int member) { return reinterpret_cast<Wire*>(segment_->room(member, round_)); };
   write_out(view<float>(values), room(rank_));
   last_post_ = ++posts_;
@@ -287,7 +287,7 @@ void group::sum_in_blocks(std::span<float> values) {
   std::size_t const n = links_.size();
   detail::blocks const parts{
       .size = values.size(), .members = n, .most = detail::block_floats - n * detail::line_floats};
-  invariant(parts.share * n <= detail::block_floats, "a block fits a member's room");
+  invariant(parts.share * n <= detail::block_floats, "a block fits a member's part of the segment");
   auto const room = [&](int member, std::size_t t) {
     return reinterpret_cast<Wire*>(segment_->room(member, round_ + t));
   };
@@ -323,7 +323,7 @@ template <class Wire>
 void group::sum_in_order(std::span<view<float> const> terms, std::size_t all, std::span<float> values) {
   std::size_t const n = links_.size(), each = detail::room_of_term(all, size());
   detail::blocks const parts{.size = values.size(), .members = n, .most = each - n * detail::line_floats};
-  invariant(parts.share * n <= each, "a block of a term fits its part of a member's room");
+  invariant(parts.share * n <= each, "a block of a term fits its part of a member's part of the segment");
   invariant(terms.size() == share_of(all, size(), rank_).count, "a member has its share of the terms");
   auto const room = [&](int member, std::size_t t, std::size_t term) {
     return reinterpret_cast<Wire*>(segment_->room(member, round_ + t)) + term * each;

@@ -107,11 +107,11 @@ EDL_INLINE std::unique_ptr<group> meeting::form(std::uint64_t number, int rank,
     if (auto const why = state_->failures.find({number, other}); why != state_->failures.end())
       throw broken(why->second, other);
     if (!in_time)
-      throw broken(fmt::format("{} has not come to group {} within {} ms", all[std::size_t(other)].name,
-                               number, timeout.count()),
+      throw broken(fmt::format("{} did not join group {} within {} ms", all[std::size_t(other)].name, number,
+                               timeout.count()),
                    other);
     auto const link = state_->links.find({number, other});
-    invariant(link != state_->links.end(), "a link that has come is there until it is taken");
+    invariant(link != state_->links.end(), "a received link stays until it is taken");
     links[std::size_t(other)] = std::move(link->second);
     state_->links.erase(link);
   }

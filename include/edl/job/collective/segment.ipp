@@ -58,7 +58,7 @@ EDL_INLINE segment::segment(std::vector<net::descriptor> parts, int rank, int me
   if (parts_.size() != std::size_t(members) + 1 || ::fstat(parts_[0].get(), &is) != 0 ||
       std::size_t(is.st_size) != total(members) ||
       (::fcntl(parts_[0].get(), F_GET_SEALS) & detail::seals) != detail::seals)
-    throw error("the memory that was passed is not that of this group");
+    throw error("the memory that was passed does not belong to this group");
   void* const at =
       ::mmap(nullptr, total(members), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, parts_[0].get(), 0);
   if (at == MAP_FAILED) throw error(std::string("cannot map shared memory: ") + std::strerror(errno));
@@ -115,7 +115,7 @@ EDL_INLINE void segment::rise() {
 }
 
 EDL_INLINE void segment::give_up(int member) noexcept {
-  invariant(member >= 0 && member < members_, "whoever is given up is a member");
+  invariant(member >= 0 && member < members_, "only a member is given up");
   std::uint64_t nobody = 0;
   if (!place_of(0).lost.compare_exchange_strong(nobody, std::uint64_t(member) + 1)) return;
   for (int i = 0; i < members_; ++i)

@@ -15,7 +15,7 @@ EDL_INLINE void job_state::enter(job_phase next) {
 }
 
 EDL_INLINE void job_state::raise_generation(std::uint64_t to) {
-  invariant(to >= generation_, "a generation's number is never below one before");
+  invariant(to >= generation_, "a generation's number never decreases");
   generation_ = to;
 }
 

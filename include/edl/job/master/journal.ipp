@@ -65,8 +65,8 @@ EDL_INLINE nlohmann::json read_record(std::string const& path) {
     throw error(fmt::format("{} is damaged at byte 0: it is not a journal of a master", path));
   if (std::string_view const record = std::string_view(text).substr(head);
       std::string_view(text).substr(0, head) != journal_head(record))
-    throw error(fmt::format("{} is damaged: bytes {} to {} do not have the CRC-32 that stands before them",
-                            path, head, text.size()));
+    throw error(fmt::format("{} is damaged: bytes {} to {} do not match the CRC-32 before them", path, head,
+                            text.size()));
   auto j = nlohmann::json::parse(text.begin() + std::ptrdiff_t(head), text.end(), nullptr, false);
   if (!j.is_object()) throw error(fmt::format("{} is damaged at byte {}: it holds no record", path, head));
   return j;
@@ -132,7 +132,7 @@ EDL_INLINE std::optional<persisted_state> journal::read() {
     trouble_ = damaged.what();
   }
   std::string const way_out = "; remove both, and the next start begins anew from the newest checkpoint";
-  if (!has_before) throw error(fmt::format("{}; there is no {}{}", trouble_, before, way_out));
+  if (!has_before) throw error(fmt::format("{}; {} does not exist{}", trouble_, before, way_out));
   try {
     return detail::read_journal(before, run_);
   } catch (storage_error const&) {

@@ -85,7 +85,7 @@ EDL_INLINE void model_generations::rise_above(join_request const& r, time_point 
   if (r.heard < job_.generation() || r.heard == 0) return;
   job_.say(severity::warning,
            fmt::format("{} {} knows generation {}, this master only {}: its journal was lost or is older; "
-                       "the job goes on above that",
+                       "the job goes on with a later generation",
                        in_words(r.role), r.id, count_of(r.heard), count_of(job_.generation())));
   job_.raise_generation(r.heard);
   if (job_.forming()) {
@@ -243,7 +243,7 @@ EDL_INLINE void model_generations::stop_spare_servers(time_point now) {
 
 EDL_INLINE void model_generations::server_ahead(std::uint32_t id, time_point now) {
   job_.say(severity::warning, fmt::format("server {} knows a newer generation than {}: its journal was lost "
-                                          "or is older; the job goes on above that",
+                                          "or is older; the job goes on with a later generation",
                                           id, count_of(job_.generation())));
   job_.raise_generation(job_.generation() + servers_.leap());  // the refusal does not tell how far ahead
   regroup_servers(now);

@@ -104,7 +104,7 @@ EDL_INLINE void model_versions::written(std::uint64_t version, std::string const
 }
 
 EDL_INLINE void model_versions::last(std::uint64_t version, time_point now) {
-  invariant(job_.phase() == job_phase::closing, "the last version is told when nobody trains");
+  invariant(job_.phase() == job_phase::closing, "the last version is announced after training has ended");
   if (last_) return;
   last_ = newest_ = version;
   if (options_.final_checkpoint && checkpoints_.final_version() != version)
@@ -142,7 +142,7 @@ EDL_INLINE void model_versions::interrupt() {
 }
 
 EDL_INLINE void model_versions::go_back_to(std::uint64_t version, bool copied) {
-  invariant(!checkpoints_.current() && !last_, "a generation begins with no version under way");
+  invariant(!checkpoints_.current() && !last_, "a generation begins with no version in progress");
   if (copied)
     evaluation_.forget_after(version);  // the survivors still have older versions frozen
   else

@@ -65,7 +65,7 @@ EDL_INLINE world roll_call::form(std::uint64_t number, membership const& workers
   if (best) w.copied_from = best->world;
   for (auto const& [id, m] : workers.all()) {
     if (follows(id)) continue;
-    invariant(has(id, m.incarnation), "a world is formed of those who have entered");
+    invariant(has(id, m.incarnation), "a world consists of workers that have entered");
     entry const& e = entries_.at(id);
     w.members.push_back({id, m.incarnation, m.addresses, best && e.copy && !detail::newer(*best, *e.copy)});
   }

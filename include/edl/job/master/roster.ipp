@@ -77,7 +77,7 @@ EDL_INLINE void roster::join(join_request const& r, time_point now) {
   layout_ = r.layout;
   members(r.role).join(r.id, r.incarnation, r.addresses, now, r.kind);
   lines_of(r.role).joined(r.id);
-  invariant(of(r.role).known(r.id, r.incarnation), "who has joined is a member");
+  invariant(of(r.role).known(r.id, r.incarnation), "a process that has joined is a member");
 }
 
 EDL_INLINE bool roster::complete(role r) const {
@@ -116,7 +116,7 @@ EDL_INLINE void roster::replace(role of, std::uint32_t id) {
 EDL_INLINE void roster::replace(role of, lineages::replacement const& r) {
   job_.say(severity::info,
            r.id == r.with ? fmt::format("{} {} is started again", in_words(of), r.id)
-                          : fmt::format("{} {} is started in the place of {}", in_words(of), r.with, r.id),
+                          : fmt::format("{} {} is started to replace {}", in_words(of), r.with, r.id),
            topic::replaced);
   job_.add(replace_process{of, r.id, r.with});
 }
@@ -132,7 +132,7 @@ EDL_INLINE std::string roster::ended(role of, std::uint32_t id, exit_kind kind, 
   }
   if (auto const pause = all.pauses(id); pause && all.changes() > before) {
     job_.say(severity::warning,
-             fmt::format("{} {} failed again, and another takes its place in {} s: {}", in_words(of), id,
+             fmt::format("{} {} failed again; a replacement starts in {} s: {}", in_words(of), id,
                          std::chrono::duration_cast<std::chrono::seconds>(*pause).count(), why),
              topic::waiting);
     return {};
@@ -177,8 +177,8 @@ EDL_INLINE std::optional<duration> roster::excuse(time_point now) {
   }
   if (found.began)
     job_.say(severity::warning,
-             fmt::format("no member has been heard for {:.1f} s: this master may be cut off, and gives up "
-                         "nobody for up to {} s",
+             fmt::format("no member has been heard for {:.1f} s: this master may be cut off, and gives up no "
+                         "member for up to {} s",
                          std::chrono::duration<double>(isolation_.quiet(now)).count(),
                          std::chrono::duration_cast<std::chrono::seconds>(options_.isolation).count()),
              topic::waiting);

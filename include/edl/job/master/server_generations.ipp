@@ -76,7 +76,7 @@ EDL_INLINE configure_servers server_generations::configure(std::uint64_t generat
     // Prefer a range's previous primary: it may have made unacknowledged steps that its backup lacks.
     for (std::uint32_t r = 0; r < ranges(); ++r) {
       auto const& ids = holders_.at(r);
-      invariant(!ids.empty(), "a state that is kept has a holder of each range");
+      invariant(!ids.empty(), "each range of a kept state has a holder");
       bool const stays = r < places_.size() && ids.contains(places_[r].primary);
       c.sources.push_back(stays ? places_[r].primary : *ids.begin());
     }
@@ -105,7 +105,7 @@ EDL_INLINE bool server_generations::configured(std::uint32_t id, std::optional<c
   leap_ = 1;
   holders_.clear();
   for (std::uint32_t r = 0; r < places_.size(); ++r) {
-    invariant(places_[r].backup != places_[r].primary, "the copies of a range are at two servers");
+    invariant(places_[r].backup != places_[r].primary, "the copies of a range are on two servers");
     holders_[r].insert(places_[r].primary);
     if (places_[r].backup) holders_[r].insert(*places_[r].backup);
   }

@@ -49,7 +49,7 @@ EDL_INLINE task_plan::task_plan(std::vector<shard> shards, options o)
                       "give a smaller --num_minibatches_per_task",
                       o.records_per_task, most, o.minibatch_size));
     if (s.records > std::numeric_limits<std::uint64_t>::max() - sum.records)
-      throw usage_error(fmt::format("the data set has more records than can be counted (at '{}')", s.name));
+      throw usage_error(fmt::format("the data set has too many records to count (at '{}')", s.name));
     sum.tasks += tasks;
     sum.records += s.records;
     if (tasks > 0)

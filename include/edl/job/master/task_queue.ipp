@@ -84,7 +84,7 @@ EDL_INLINE std::optional<task_queue::waiting> task_queue::begin_next(std::uint32
     do key.index = order_[cursor_++];
     while (restored_.closed(key));
   }
-  invariant(unseen_ > 0, "who begins a task has not seen all of its epoch");
+  invariant(unseen_ > 0, "a worker that begins a task has not seen all of its epoch");
   --unseen_;
   std::uint32_t const at = restored_.position(key);
   if (parts_.erase(key) > 0) in_parts_ -= at;
@@ -92,7 +92,7 @@ EDL_INLINE std::optional<task_queue::waiting> task_queue::begin_next(std::uint32
   // With lanes the limit counts from the task's beginning, so that a restored part does not change it.
   std::uint64_t const until = lanes_ ? std::max<std::uint64_t>(at, room) : at + std::min(all - at, room);
   waiting const begun{key, at, at > 0, lane, std::uint32_t(std::min(all, until))};
-  invariant(begun.applied <= begun.until, "no more of a task is applied than is to be");
+  invariant(begun.applied <= begun.until, "no more minibatches of a task are applied than it has");
   begun_ += begun.until;
   return begun;
 }
@@ -151,7 +151,7 @@ EDL_INLINE bool task_queue::holds(std::uint64_t lease, std::uint32_t worker,
 EDL_INLINE task_queue::waiting task_queue::take(lease_map::iterator it) {
   waiting const task = it->second.task;
   bool const held_once = std::erase(holders_[it->second.worker].leases, it->first) == 1;
-  invariant(held_once, "a lease is in the hands of one worker");
+  invariant(held_once, "one worker holds a lease");
   leases_.erase(it);
   return task;
 }
@@ -166,7 +166,7 @@ EDL_INLINE void task_queue::put_back(lease_map::iterator it, std::uint32_t appli
 
 // Leaves a task as it is: no worker continues it.
 EDL_INLINE void task_queue::leave(waiting const& task) {
-  invariant(begun_ >= task.until, "what is left has been begun");
+  invariant(begun_ >= task.until, "a task that is left has begun");
   begun_ -= task.until;
   ++unseen_;
   if (task.applied == 0) return;
@@ -202,7 +202,7 @@ EDL_INLINE bool task_queue::complete(std::uint64_t lease, time_point now, std::u
   h.last_done = now;
   auto const [key, applied, resumed, lane, until] = take(it);
   failures_.erase(key);
-  invariant(begun_ >= until, "what is done has been begun");
+  invariant(begun_ >= until, "a task that is done has begun");
   begun_ -= until;
   std::uint64_t const records = plan_.records_of(key.index, until);
   skipped = std::min(skipped, records);

@@ -132,8 +132,7 @@ EDL_INLINE asio::awaitable<void> configurer::take(wire::ConfigureRequest const& 
   std::uint64_t const generation = request.generation();
   auto const& a = request.assignments(number);
   if (a.range() >= options_.ranges)
-    throw net::call_error(net::status::invalid,
-                          fmt::format("there is no range {} of {}", a.range(), options_.ranges));
+    throw net::call_error(net::status::invalid, fmt::format("no range {} of {}", a.range(), options_.ranges));
   if (shards_.generation() == generation) co_return;
   std::shared_ptr<store> fresh;
   if (!request.keep())
@@ -180,7 +179,7 @@ EDL_INLINE asio::awaitable<void> configurer::configure(net::request& r) {
   }
   wire::to_message(counted, *reply.mutable_ledger());
   if (ranges.empty())
-    log_.info(fmt::format("generation {}: this server has no range of {} any more", count_of(generation),
+    log_.info(fmt::format("generation {}: this server no longer has any range of {}", count_of(generation),
                           options_.ranges));
   else if (log_.detailed())
     log_.info(fmt::format("generation {}: ranges {} of {}, {}", count_of(generation), ranges, options_.ranges,

@@ -15,8 +15,8 @@ namespace detail {
 
 inline error not_frozen(std::uint64_t version, std::string_view what, std::size_t most) {
   return error(
-      fmt::format("version {} is not frozen for {}: it never was, was released, or gave way to a newer one "
-                  "(at most {} are kept)",
+      fmt::format("version {} is not frozen for {}: it never was, was released, or was superseded by a newer "
+                  "one (at most {} are kept)",
                   version, what, most));
 }
 

@@ -26,7 +26,7 @@ EDL_INLINE push_memory::push_memory(std::vector<model_update>& pool, store const
     : pool_(pool), parameters_(of.parameters()), bfloat16_(bfloat16) {
   if (std::size_t(p.rows_size()) != of.rows().tables())
     throw net::call_error(net::status::invalid,
-                          fmt::format("a push brings rows of {} tables, the server keeps {}", p.rows_size(),
+                          fmt::format("a push has rows of {} tables, but the server keeps {}", p.rows_size(),
                                       of.rows().tables()));
   std::size_t const values = parameters_ + of.state();
   std::uint64_t expected = values * sizeof(float) - (bfloat16 ? parameters_ * 2 : 0);
@@ -35,7 +35,7 @@ EDL_INLINE push_memory::push_memory(std::vector<model_update>& pool, store const
         std::uint64_t(p.rows(int(t))) * (sizeof(std::uint64_t) + sizeof(float) * detail::row_width(of, t));
   if (expected != payload)
     throw net::call_error(net::status::invalid,
-                          fmt::format("a push of {} bytes, the server takes {}", payload, expected));
+                          fmt::format("a push has {} bytes, but the server takes {}", payload, expected));
   if (!pool_.empty()) {
     memory_ = std::move(pool_.back());
     pool_.pop_back();

@@ -54,13 +54,14 @@ EDL_INLINE asio::awaitable<void> row_calls::pull(net::request& r) {
   std::shared_ptr<store> const from = shards_.of(request.generation(), request.range()).state;
   if (std::size_t(request.rows_size()) != from->rows().tables())
     throw net::call_error(net::status::invalid,
-                          fmt::format("rows of {} tables are asked for, {} keeps {}", request.rows_size(),
-                                      shards_.name(), from->rows().tables()));
+                          fmt::format("the request is for rows of {} tables, but {} keeps {}",
+                                      request.rows_size(), shards_.name(), from->rows().tables()));
   std::uint64_t all = 0;
   for (std::uint32_t n : request.rows()) all += n;
   if (all * sizeof(std::uint64_t) != r.payload_size())
-    throw net::call_error(net::status::invalid,
-                          fmt::format("{} rows are asked for by {} bytes of ids", all, r.payload_size()));
+    throw net::call_error(
+        net::status::invalid,
+        fmt::format("the request is for {} rows, but has {} bytes of ids", all, r.payload_size()));
   memory held(buffers_, *from, request);
   co_await r.read(held.into());
   if (request.version() > from->version()) {
@@ -72,8 +73,9 @@ EDL_INLINE asio::awaitable<void> row_calls::pull(net::request& r) {
   for (std::size_t t = 0; t < from->rows().tables(); ++t) {
     row_update& rows = held.tables()[t];
     if (!from->rows().has_all(rows.ids))
-      throw net::call_error(net::status::invalid,
-                            fmt::format("{} is asked for rows that others have, not it", shards_.name()));
+      throw net::call_error(
+          net::status::invalid,
+          fmt::format("{} does not have the requested rows: other processes do", shards_.name()));
     from->rows().pull(t, rows.ids, rows.values);
     payload.push_back(std::as_bytes(std::span(rows.values)));
   }

@@ -62,18 +62,17 @@ EDL_INLINE void segments::check_step(std::span<contribution const> minibatches) 
     });
   };
   for (segment const& s : all_) {
-    invariant(s.waiting.empty(), "a step of several minibatches meets nothing that is accumulated");
+    invariant(s.waiting.empty(), "a step of several minibatches starts with no accumulated gradients");
     for (std::size_t i = 0; i < minibatches.size(); ++i)
       if (minibatch_key const& m = minibatches[i].key;
           m.index >= m.count || (s.counted.check(m) == ledger::sequence_check::gap && !follows(i)))
-        throw error(
-            fmt::format("a step with minibatch {} of {} of task {} in epoch {}, which is not the next",
-                        m.index, m.count, m.task.index, m.task.epoch));
+        throw error(fmt::format("a step has minibatch {} of {} of task {} in epoch {}, which is not the next",
+                                m.index, m.count, m.task.index, m.task.epoch));
   }
   for (std::size_t i = 0; i < minibatches.size(); ++i)
     for (std::size_t k = 0; k < i; ++k)
       if (minibatches[k].key == minibatches[i].key)
-        throw error(fmt::format("a step with minibatch {} of task {} in epoch {} twice",
+        throw error(fmt::format("a step has minibatch {} of task {} in epoch {} twice",
                                 minibatches[i].key.index, minibatches[i].key.task.index,
                                 minibatches[i].key.task.epoch));
 }
@@ -85,7 +84,8 @@ EDL_INLINE void segments::merge() {
   };
   for (std::size_t i = 1; i < all_.size();) {
     if (alike(all_[i - 1], all_[i])) {
-      invariant(all_[i - 1].applied == all_[i].applied, "where nothing waits, what is counted is applied");
+      invariant(all_[i - 1].applied == all_[i].applied,
+                "without pending minibatches, all counted ones are applied");
       all_[i - 1].elements.last = all_[i].elements.last;
       all_.erase(all_.begin() + std::ptrdiff_t(i));
     } else {

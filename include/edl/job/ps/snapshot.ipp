@@ -43,7 +43,7 @@ EDL_INLINE std::vector<checkpoint::manifest::file> write_snapshot(full_snapshot 
   auto const rows = parts.of_rows.value_or(
       written_parts::rows{.slots = what.hash_slots, .part = parts.server, .parts = parts.servers});
   if (overlap(rows.slots, what.hash_slots) != rows.slots)
-    throw error(fmt::format("rows of hash slots [{}, {}) are to be written by who has [{}, {})",
+    throw error(fmt::format("cannot write rows of hash slots [{}, {}): this server has [{}, {})",
                             rows.slots.first, rows.slots.last, what.hash_slots.first, what.hash_slots.last));
   std::vector<checkpoint::segment> segments;
   for (checkpoint::segment const& s : what.row_segments)

@@ -67,15 +67,15 @@ EDL_INLINE void store::restore(std::vector<checkpoint::segment> segments,
   bool const rows_fit =
       rows_.tables() == 0 ? row_segments.empty() : ps::segments::cover(row_segments, rows_.counted());
   if (values.size() != copy_size() || !ps::segments::cover(segments, elements()) || !rows_fit)
-    throw error("the received data is no copy of this model's state");
+    throw error("the received data is not a copy of this model's state");
   begin(variables_.copied(values), rows_.empty(), std::move(segments), std::move(row_segments));
 }
 
 EDL_INLINE void store::move_to(arena& there) {
   if (segments_.size() > 1 || rows_.tables() > 0 || when_.group() > 1 || !variables_.movable())
     throw error(
-        "a store whose steps are of several minibatches, that keeps a part, or a moving average, cannot be "
-        "moved");
+        "cannot move a store with steps of several minibatches, with a part of the model, or with a moving "
+        "average");
   variables_.move_to(there);
 }
 
@@ -93,7 +93,7 @@ void store::apply_or_fail(Work const& work) {
     failure_ = e.what();
     throw store_failure(failure_);
   } catch (std::exception const& e) {
-    failure_ = fmt::format("a step was made in part, and cannot be taken back: {}", e.what());
+    failure_ = fmt::format("a step was applied in part, and cannot be undone: {}", e.what());
     throw store_failure(failure_);
   }
 }
@@ -106,10 +106,10 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
     throw error(fmt::format("push of minibatch {} of {} of task {} in epoch {}: {}", key.index, key.count,
                             key.task.index, key.task.epoch, what));
   };
-  if (key.index >= key.count) fail("there is no such minibatch");
+  if (key.index >= key.count) fail("no such minibatch");
   if (!variables_.elsewhere() && (gradients.size() != parameters() || state_change.size() != state()))
-    fail(fmt::format("{} gradients and {} changes of state, this server keeps {} and {}", gradients.size(),
-                     state_change.size(), parameters(), state()));
+    fail(fmt::format("it has {} gradients and {} changes of state, but this server keeps {} and {}",
+                     gradients.size(), state_change.size(), parameters(), state()));
   rows_.check(rows, fail);
   if (auto const first = segments_.forerunner(key)) fail(fmt::format("minibatch {} has not arrived", *first));
   if (!segments_.counts_next(key)) return {push_outcome::repeat, version_};
@@ -139,7 +139,7 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
       if (s.waiting.size() >= when_.group()) apply_waiting(s);
     }
   });
-  invariant(!segments_.counts_next(key), "what was applied is counted by every element");
+  invariant(!segments_.counts_next(key), "every element counts an applied minibatch");
   return advanced();
 }
 
@@ -157,9 +157,9 @@ EDL_INLINE push_result store::step(std::span<contribution const> minibatches, st
                                    std::span<std::vector<sparse::row_gradients> const> rows) {
   check_usable();
   if (sums.size() != (variables_.elsewhere() ? 0 : elements().size()))
-    throw error(fmt::format("a step with {} sums, this store keeps {}", sums.size(), elements().size()));
+    throw error(fmt::format("a step has {} sums, but this store keeps {}", sums.size(), elements().size()));
   if (rows.size() != (rows_.tables() == 0 ? 0 : minibatches.size()))
-    throw error(fmt::format("a step of {} minibatches with rows of {}", minibatches.size(), rows.size()));
+    throw error(fmt::format("a step of {} minibatches has rows of {}", minibatches.size(), rows.size()));
   for (auto const& of_minibatch : rows)
     rows_.check(of_minibatch, [](std::string const& what) { throw error("a step: " + what); });
   segments_.check_step(minibatches);

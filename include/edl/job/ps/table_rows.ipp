@@ -58,7 +58,7 @@ EDL_INLINE table_rows::table_rows(store_options const& o)
       gone_(o.tables.size(), 0) {
   if (options_.size() != layout_.tables.size())
     throw error(
-        fmt::format("a store of {} tables for a model of {}", options_.size(), layout_.tables.size()));
+        fmt::format("the store has {} tables, but the model has {}", options_.size(), layout_.tables.size()));
   take(empty());
 }
 
@@ -82,7 +82,7 @@ EDL_INLINE void table_rows::put(std::size_t table, bytes rows, bytes candidates)
   sparse::table& into = *tables_.at(table);
   auto const put = [&](sparse::row_header const& header, view<float> values) {
     if (!detail::within(held_, header.id))
-      throw error(fmt::format("the row of id {} belongs elsewhere", header.id));
+      throw error(fmt::format("the row of id {} belongs to another process", header.id));
     into.put(header, values);
   };
   sparse::for_each_row(rows, into.values(), put);
@@ -156,15 +156,15 @@ EDL_INLINE void table_rows::set(std::size_t table, view<std::uint64_t> ids, view
 EDL_INLINE void table_rows::check(std::span<sparse::row_gradients const> rows,
                                   std::function<void(std::string const&)> const& fail) const {
   if (rows.size() != tables_.size())
-    fail(fmt::format("rows of {} tables, this server keeps {}", rows.size(), tables_.size()));
+    fail(fmt::format("it has rows of {} tables, but this server keeps {}", rows.size(), tables_.size()));
   for (std::size_t t = 0; t < rows.size(); ++t) {
     auto const& [ids, gradients] = rows[t];
     if (gradients.size() != ids.size() * std::size_t(tables_[t]->width()))
-      fail(fmt::format("{} gradients for {} rows of table {}, which are {} wide", gradients.size(),
+      fail(fmt::format("it has {} gradients for {} rows of table {}, which are {} wide", gradients.size(),
                        ids.size(), t, tables_[t]->width()));
     if (counted_.size() == sparse::hash_slots) continue;
     for (std::uint64_t id : ids)
-      if (!detail::within(counted_, id)) fail(fmt::format("id {} is another server's", id));
+      if (!detail::within(counted_, id)) fail(fmt::format("id {} belongs to another server", id));
   }
 }
 
@@ -218,10 +218,10 @@ EDL_INLINE void table_rows::step_mean(element_range slots, std::vector<row_updat
   std::vector<sparse::row_gradients> means;
   for (std::size_t t = 0; t < sums.size(); ++t) {
     if (!detail::as_added(sums[t], std::size_t(tables_[t]->width())))
-      throw memory_fault(fmt::format(
-          "accumulated gradients of rows of table '{}' have changed without a push: its memory is "
-          "not what was written",
-          layout_.tables[t].name));
+      throw memory_fault(
+          fmt::format("accumulated gradients of rows of table '{}' have changed without a push: the memory "
+                      "of this machine may be faulty",
+                      layout_.tables[t].name));
     each.push_back(sparse::sum_duplicates(sums[t].ids, sums[t].values, tables_[t]->width()));
     for (float& sum : each.back().gradients) sum /= divisor;
   }

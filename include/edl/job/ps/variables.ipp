@@ -188,7 +188,7 @@ EDL_INLINE void variables::check_segments(std::vector<checkpoint::segment> const
 }
 
 EDL_INLINE void variables::move_to(arena& there) {
-  invariant(movable(), "what moves is whole, and has no average");
+  invariant(movable(), "a state that moves is whole, and has no moving average");
   fetch();
   there_ = &there;
   there_->place(values_.read(), slots_.read(), slot_stride_);

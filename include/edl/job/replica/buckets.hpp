@@ -26,7 +26,7 @@ class buckets {
 
   std::size_t count() const { return count_; }
   range operator[](std::size_t index) const {
-    invariant(index < count_, "a bucket is one of those there are");
+    invariant(index < count_, "the bucket exists");
     range const r{border(index), border(index + 1)};
     invariant(r.first <= r.last && r.last <= parameters_, "a bucket lies within the parameters");
     return r;
@@ -34,7 +34,7 @@ class buckets {
 
   /// If gradients from number `first` on are final: the first complete bucket, not above `before`.
   std::size_t final_from(std::size_t first, std::size_t before) const {
-    invariant(before <= count_, "what is ready before is a bucket, or none");
+    invariant(before <= count_, "buckets that were ready before exist");
     while (before > 0 && border(before - 1) >= first) --before;
     return before;
   }

@@ -41,15 +41,15 @@ EDL_INLINE std::string copied_line(std::uint64_t version, std::uint32_t from, st
 }
 
 EDL_INLINE std::string follower::ask(net::channel& source, net::outgoing what, bool for_step) const {
-  invariant(!for_step || has_, "steps are asked for by whoever has a copy");
+  invariant(!for_step || has_, "only a worker with a copy requests steps");
   net::started_call call = net::start(source, std::move(what));
   auto goes_on = clock::now();  // when the followed world was last seen going on
   while (!call.wait_for(detail::look_again)) {
-    if (with_.stopping()) throw worker::interrupted("told to stop while it followed another worker");
+    if (with_.stopping()) throw worker::interrupted("shutting down while following another worker");
     if (!for_step || with_.over() <= has_->world)
       goes_on = clock::now();
     else if (clock::now() - goes_on > with_.next_world_in)
-      throw net::call_error(net::status::not_ready, "its world has ended, and it has not made a step since");
+      throw net::call_error(net::status::not_ready, "its world has ended, and it has made no step since");
   }
   return call.get().message;
 }
@@ -60,7 +60,7 @@ EDL_INLINE std::optional<follower::copy> follower::follow(net::channel& source, 
     auto const began = clock::now();
     std::vector<float> values(with_.store->copy_size());
     begin(source, values);
-    invariant(has_.has_value(), "what has been copied is a version of a world");
+    invariant(has_.has_value(), "a copy is of a version of a world");
     with_.log.info(copied_line(has_->version, from, values.size(), began));
     values = std::vector<float>(with_.store->elements().size());
     std::uint64_t const first = has_->version;

@@ -57,7 +57,7 @@ EDL_INLINE void gpu_sum::check() const {
   invariant(!joined_ || there_, "only a member with a GPU is joined");
   invariant(!joined_ || link_ || broken_, "GPUs that are joined have a link, or know how it broke");
   invariant(!link_ || !broken_, "a link that broke is gone");
-  invariant(next_ <= buckets_.count(), "the next bucket to sum is one of those there are");
+  invariant(next_ <= buckets_.count(), "the next bucket to sum exists");
   invariant(joined_ || !mine_, "a minibatch is brought to GPUs that are joined");
 }
 

@@ -106,7 +106,7 @@ EDL_INLINE void replica::check() const {
 // Remembers the member that broke a sum, to report it to the master when entering the next world.
 EDL_INLINE void replica::blame(collective::broken const& e) {
   if (e.rank() < 0) return;
-  invariant(std::size_t(e.rank()) < members_.size(), "whoever breaks a sum is a member");
+  invariant(std::size_t(e.rank()) < members_.size(), "only a member breaks a sum");
   suspect_ = members_[std::size_t(e.rank())].id;
 }
 
@@ -141,7 +141,7 @@ EDL_INLINE asio::awaitable<void> replica::watch_stop() {
     } else if (now - *since >
                std::clamp<duration>(step_time_.load(), detail::least_patience, detail::most_patience)) {
       dependencies_.log.info(
-          "told to stop: it leaves in the middle of a step, in which the others keep it waiting");
+          "shutting down: leaving during a step in which other workers keep this one waiting");
       co_return world_is_over(std::numeric_limits<std::uint64_t>::max());
     }
   }
@@ -164,7 +164,7 @@ EDL_INLINE wire::World replica::enter() {
     wire::to_message(now.ledger(), *request.mutable_ledger());
   }
   for (;;) {
-    if (stopping_ && stopping_()) throw worker::interrupted("told to stop between two worlds");
+    if (stopping_ && stopping_()) throw worker::interrupted("shutting down between two worlds");
     net::outgoing const what{.method = wire::method::enter,
                              .message = wire::pack(request),
                              .timeout = worker::master_call_timeout,
@@ -249,7 +249,7 @@ EDL_INLINE bool replica::take_place(wire::World const& w) {
                         self ? nullptr : std::make_unique<net::channel>(dependencies_.node, where, name)});
     all.push_back({name, where});
   }
-  invariant(rank_ >= 0, "whoever takes a place in a world is a member of it");
+  invariant(rank_ >= 0, "only a member takes a place in a world");
   current_ = members_[std::size_t(rank_)].current || make_pending(w);
   pending_.reset();
   try {
@@ -343,7 +343,7 @@ EDL_INLINE void replica::restore(std::string const& checkpoint) {
   };
   auto const rest = [&](auto pause) {
     if (over_ > number_) throw collective::broken("its world is over");
-    if (stopping_ && stopping_()) throw worker::interrupted("told to stop while the storage failed");
+    if (stopping_ && stopping_()) throw worker::interrupted("shutting down while the storage failed");
     std::this_thread::sleep_for(pause);
     return true;
   };
@@ -497,7 +497,7 @@ EDL_INLINE ps::push_result replica::apply(std::vector<contribution> const& all,
   shares_.stepped();
   dependencies_.server.stepped();
   made.version = r.version;
-  invariant(!last_step_, "a world makes one last step");
+  invariant(!last_step_, "a world has one last step");
   // Followers get a world's last step only when all members have made it (`end_world`).
   last ? void(last_step_ = std::move(made)) : log_.add(std::move(made));
   if ((r.evaluate || r.checkpoint) && rank_ == 0) dependencies_.frozen(number_, r);
@@ -560,7 +560,7 @@ EDL_INLINE worker::pushed replica::push(contribution const& minibatch, std::uint
     if (!sum_.begun()) dependencies_.store->segments().leave_out(minibatch, added);
     if (!rows.empty()) rows_.bring(place_, rows, float(minibatch.records));
   }
-  invariant(pending() > 0 || place_ >= sum_.own().count, "what is pushed is counted by the next step");
+  invariant(pending() > 0 || place_ >= sum_.own().count, "the next step counts a pushed minibatch");
   if (last_turn_) step();
   return {.stale = false, .version = last_.version};
 }

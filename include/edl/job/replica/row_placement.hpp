@@ -39,7 +39,7 @@ class row_placement {
 
   /// The member from which `rank` requests rows of another group. Different ranks use different ones.
   int source(int group, int rank) const {
-    invariant(group >= 0 && group < groups_, "a group of rows is one of those there are");
+    invariant(group >= 0 && group < groups_, "the group of rows exists");
     auto const& of = members_[std::size_t(group)];
     return of[std::size_t(rank) % of.size()];
   }

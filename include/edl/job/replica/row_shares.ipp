@@ -179,7 +179,7 @@ EDL_INLINE void row_shares::fetch(std::vector<holding> const& from, element_rang
     std::vector<std::size_t> holders;
     for (std::size_t r = 0; r < from.size(); ++r)
       if (from[r].slots[at]) holders.push_back(r);
-    invariant(!holders.empty(), "every hash slot has a holder when all have told what they have");
+    invariant(!holders.empty(), "every hash slot has a holder once all members have reported theirs");
     std::size_t const source = holders[std::size_t(rank_) % holders.size()];
     element_range part{at, at + 1};
     while (part.last < slots.last && !has_[part.last] && from[source].slots[part.last]) ++part.last;
@@ -224,7 +224,7 @@ EDL_INLINE void row_shares::pull(sparse::minibatch_rows& rows, std::uint64_t wor
       what.into.push_back(std::as_writable_bytes(rows_->values(std::size_t(g), t)));
     }
     what.message = wire::pack(request);
-    invariant(placement_->source(g, rank_) != rank_, "rows of another group are asked of its members");
+    invariant(placement_->source(g, rank_) != rank_, "rows of another group are requested from its members");
     if (wanted > 0) calls.push_back({std::size_t(placement_->source(g, rank_)), std::move(what)});
   }
   for (std::size_t t = 0; t < rows.tables(); ++t)

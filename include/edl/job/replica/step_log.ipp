@@ -64,7 +64,7 @@ EDL_INLINE void step_log::look() {
   std::uint64_t least = ~std::uint64_t{0};
   for (auto const& [worker, version] : followers_) least = std::min(least, version);
   while (!steps_.empty() && steps_.front()->version <= least) steps_.pop_front();
-  invariant(near_.size() <= followers_.size(), "whoever is near follows");
+  invariant(near_.size() <= followers_.size(), "only a worker with a recent copy follows");
   invariant(steps_.empty() || steps_.back()->version <= version_,
             "no step is kept that the copy has not made");
   wanted_ = !followers_.empty();
@@ -89,7 +89,7 @@ EDL_INLINE std::shared_ptr<step_log::step const> step_log::next(std::uint32_t wo
   auto const it = followers_.find(worker);
   if (it == followers_.end())
     throw net::call_error(net::status::invalid,
-                          fmt::format("worker {} does not follow {} any more", worker, options_.name));
+                          fmt::format("worker {} no longer follows {}", worker, options_.name));
   auto const step = std::ranges::find(steps_, it->second + 1, [](auto const& s) { return s->version; });
   return step == steps_.end() ? nullptr : *step;
 }

@@ -168,7 +168,7 @@ EDL_INLINE std::vector<contribution> step_sum::sum(bool ends) {
   for (std::size_t i = 0; i < own_.count; ++i)
     if (mine_[i]) detail::write_identity(*mine_[i], identity(own_.first + i));
   invariant(values_.size() == elements() + places_ * detail::floats_per_contribution + 1,
-            "a sum has room for its elements, its places' identities and its members' wish to end");
+            "a sum has room for its elements, its places' identities and its members' requests to end");
   bool const in_order = options_.places > 0, at_once = buckets_.count() == 1 && !options_.bfloat16;
   range const rest{at_once ? 0 : options_.parameters, elements()};
   if (ahead_)

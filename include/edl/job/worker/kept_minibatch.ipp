@@ -19,7 +19,7 @@
 namespace edl::worker {
 
 EDL_INLINE void kept_minibatch::keep(std::shared_ptr<inputs const> what, std::size_t most) {
-  invariant(what != nullptr && most > 0, "a minibatch that is kept is there for a while");
+  invariant(what != nullptr && most > 0, "a kept minibatch stays for some minibatches");
   std::lock_guard const guard(lock_);
   // The master has a task's last minibatch checked, so only that one is kept.
   if (!kept_.empty() && kept_.back()->task == what->task) kept_.pop_back();

@@ -60,7 +60,7 @@ EDL_INLINE net::reply ask_master(net::channel& master, net::outgoing const& what
     while (!call.wait_for(std::chrono::milliseconds(50))) {
       if (!stopping_since && stopping()) stopping_since = clock::now();
       if (stopping_since && clock::now() - *stopping_since > detail::last_words)
-        throw interrupted("told to stop while the master was away");
+        throw interrupted("shutting down: the master could not be reached");
     }
     try {
       return call.get();
@@ -79,7 +79,7 @@ EDL_INLINE bool remote_parameters::refresh() {
   for (;;) {
     now = detail::ask<wire::Cluster>(master_, wire::method::cluster, request, stopping_);
     if (now.ready()) break;
-    if (stopping_ && stopping_()) throw interrupted("told to stop while the servers were not ready");
+    if (stopping_ && stopping_()) throw interrupted("shutting down: the servers were not ready");
     std::this_thread::sleep_for(detail::retry_pause);
   }
   if (now.generation() == generation_) return false;
@@ -176,7 +176,7 @@ EDL_INLINE std::uint64_t remote_parameters::pull_from(std::span<float> variables
         oldest = std::min(oldest, versions.back());
       },
       with);
-  invariant(versions.size() == servers_.size(), "each server has told its version");
+  invariant(versions.size() == servers_.size(), "each server has reported its version");
   if (frozen) return oldest;
   doubted_ = false;
   for (std::size_t i = 0; i < servers_.size(); ++i) servers_[i].ahead = versions[i] - oldest;

@@ -89,17 +89,18 @@ EDL_INLINE session::session(session_options const& o, trainer& model, update_rul
 EDL_INLINE session::~session() = default;
 
 EDL_INLINE session::lane& session::here() {
-  invariant(turn_ < lanes_.size(), "the lane at work is one of those there are");
+  invariant(turn_ < lanes_.size(), "the active lane exists");
   return lanes_[turn_];
 }
 
 // Invariants before and after each minibatch.
 EDL_INLINE void session::check() const {
-  invariant(lanes_.size() == own_.count, "a session has a lane for each that is its own");
-  invariant(turn_ <= lanes_.size(), "the next lane is one of those there are, or a step is due");
-  invariant(state_before_.size() == change_.size(), "a change of the state has a number for each of its own");
+  invariant(lanes_.size() == own_.count, "a session has as many lanes as the worker owns");
+  invariant(turn_ <= lanes_.size(), "the next lane exists, or a step is due");
+  invariant(state_before_.size() == change_.size(),
+            "a change of the state has a value for each element of the state");
   invariant(steps_since_pull_ >= -1 && steps_since_pull_ <= options_.get_model_steps,
-            "no more local steps are made between two pulls than are allowed");
+            "no more local steps are made between two pulls than --get_model_steps allows");
   invariant(losses_.size() <= losses_shown, "the newest losses are as many as are shown");
   invariant(passes_.size() < passes_measured, "passes are measured in rounds");
   invariant(slots_.empty() || slots_.size() == rule_.slots().size(),
@@ -177,7 +178,7 @@ EDL_INLINE bool session::run() {
         return loader.next();
       }();
       if (!b) throw error("the loader of records ended by itself");
-      invariant(b->identity.ticket == l.ticket, "the loader gives the minibatches of the lease at work");
+      invariant(b->identity.ticket == l.ticket, "the loader gives the minibatches of the active lease");
       try {
         work(l, *b);
       } catch (...) {
@@ -325,7 +326,7 @@ EDL_INLINE void session::try_evaluation() {
 
 EDL_INLINE void session::work(lease& l, data::batch& b) {
   invariant(&l == &here().leases.front(), "the first lease of a lane is at work");
-  invariant(l.next < l.until, "a minibatch is computed of what is left of a lease");
+  invariant(l.next < l.until, "a lease at work has a minibatch left");
   invariant(b.rows >= 0 && b.rows <= options_.minibatch_size, "a batch has no more rows than a minibatch");
   if (!b.error.empty()) {
     end(b.error, false, b.refused);
@@ -387,7 +388,7 @@ EDL_INLINE void session::tell_damage(data::batch const& b) {
   for (std::string const& why : b.damage) {
     if (reported_damage_.size() > detail::most_reported || !reported_damage_.insert(why).second) continue;
     log_.warning(reported_damage_.size() > detail::most_reported
-                     ? "more damaged records are skipped without a line each"
+                     ? "further damaged records are skipped without a message"
                      : why + "; it is left out");
   }
 }
@@ -496,7 +497,7 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
                       loss, l.task.begin, l.task.end, l.task.shard_name));
     auto const of_rows = model_.row_gradients(b, rows_);
     if (options_.clip.any()) clip_gradients();
-    invariant(!inputs || checked, "inputs are kept of a minibatch whose digests are told");
+    invariant(!inputs || checked, "inputs are kept only for a minibatch whose digests are reported");
     if (inputs) checked->gradient = result_digest(loss, of_rows);
     {
       time_account::scope const counts(account_, time_account::step);
@@ -508,10 +509,10 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
     steps_since_pull_ = -1;
     if (attempt == detail::most_stale_retries) {
       // Others are always faster: leave the minibatch to one of them.
-      log_.warning(fmt::format(
-          "minibatch {} of task {} was refused as stale {} times and goes to another worker; raise "
-          "--sync_version_tolerance or --grads_to_wait",
-          key.index, key.task.index, attempt + 1));
+      log_.warning(
+          fmt::format("minibatch {} of task {} was rejected as stale {} times and goes to another worker; "
+                      "raise --sync_version_tolerance or --grads_to_wait",
+                      key.index, key.task.index, attempt + 1));
       give_back();
       return false;
     }
@@ -572,7 +573,7 @@ EDL_INLINE std::uint64_t session::result_digest(double loss,
 
 EDL_INLINE void session::check(lease& l, data::batch& b) {
   if (!fetch_)
-    throw error("the master wants a check, and this worker was started without --verify_gradients");
+    throw error("the master requests a check, but this worker was started without --verify_gradients");
   std::vector<std::span<float>> rows;
   if (rows_.tables() > 0) rows_.begin(b);
   for (std::size_t t = 0; t < rows_.tables(); ++t) rows.push_back(rows_.rows(t));
@@ -653,7 +654,7 @@ EDL_INLINE void session::report_applied() {
 }
 
 EDL_INLINE void session::give_back() {
-  invariant(!here().leases.empty(), "a lease that is given back was held");
+  invariant(!here().leases.empty(), "a returned lease was held");
   lease const l = std::move(here().leases.front());
   here().leases.pop_front();
   loader_of(here(), l.task).cancel(l.ticket);

@@ -117,7 +117,7 @@ TEST_CASE("sums that three workers have in three ways repeat nowhere, and blame 
   auto const v = b.it.take_verdict();
   REQUIRE(v);
   CHECK(v->culprits.empty());
-  CHECK(v->text.find("do not repeat") != std::string::npos);
+  CHECK(v->text.find("are not reproducible") != std::string::npos);
 }
 
 TEST_CASE("a check that cannot be made, or whose worker is gone, is no fault of anybody") {

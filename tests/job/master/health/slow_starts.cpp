@@ -39,8 +39,8 @@ TEST_CASE("a worker whose disk or network is much slower than its siblings' is t
     REQUIRE(found.size() == 1);
     CHECK(found[0].worker == 0);
     CHECK(found[0].why ==
-          (disk ? "is slow: as it began it wrote to its disk with 10 MB/s, its siblings 100 MB/s"
-                : "is slow: as it began it sent to the master with 10 MB/s, its siblings 100 MB/s"));
+          (disk ? "is slow: when it started it wrote to its disk with 10 MB/s, its siblings 100 MB/s"
+                : "is slow: when it started it sent to the master with 10 MB/s, its siblings 100 MB/s"));
     CHECK(b.join(3, speeds(110e6)).empty());
     CHECK(b.join(4, speeds(20e6)).empty());
     CHECK(b.join(5, speeds(9e6)).size() == 1);

@@ -32,7 +32,7 @@ TEST_CASE("what a job ends with is tried again until a time is over, which is to
   CHECK(tries.go_on("no space", start));
   CHECK(tries.go_on("no space", start + 9s));
   CHECK_FALSE(tries.go_on("no space", start + 10s));
-  auto const told = lines->text.find("the model cannot be written yet, it is tried again: no space\n");
+  auto const told = lines->text.find("the model cannot be written yet, retrying: no space\n");
   REQUIRE(told != std::string::npos);
   CHECK(lines->text.find('\n') == lines->text.size() - 1);
 }

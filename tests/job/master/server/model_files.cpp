@@ -65,7 +65,7 @@ TEST_CASE("a checkpoint directory that stays unreadable ends the job, with the r
   REQUIRE(eventually([&] { return m.ready(); }));
   m.kill(role::server, 0);
   CHECK(eventually([&] { return m.ended().has_value(); }));
-  CHECK(m.ended()->find("no checkpoint in " + dir.path() + " can be looked for: ") == 0);
+  CHECK(m.ended()->find("cannot search " + dir.path() + " for checkpoints: ") == 0);
 }
 
 TEST_CASE("a checkpoint that is written counts, whatever becomes of those that are too old") {

@@ -159,11 +159,11 @@ TEST_CASE("what a run ends with is written again where its storage fails, as a m
   std::string const obstacle = dir / "model/model.safetensors";
   std::filesystem::create_directories(obstacle + "/in the way");
   job::run j(train({"--num_epochs=1", "--output=" + dir / "model"}));
-  CHECK(j.says("the model cannot be written yet, it is tried again: "));
+  CHECK(j.says("the model cannot be written yet, retrying: "));
   std::filesystem::remove_all(obstacle);
   CAPTURE(j.log());
   CHECK(j.wait() == 0);
-  CHECK(count(j.log(), "it is tried again: ") == 1);
+  CHECK(count(j.log(), "retrying: ") == 1);
   CHECK(std::filesystem::is_regular_file(obstacle));
 }
 

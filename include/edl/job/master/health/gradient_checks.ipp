@@ -107,7 +107,7 @@ EDL_INLINE bool gradient_checks::answered(std::uint64_t lease, std::uint32_t wor
     c.answers.push_back({worker, result->weights, result->gradient});
     decide(c);
   } else if (c.answers.size() > 1) {
-    found(c, {}, "cannot be had any more to decide between them");
+    found(c, {}, "the minibatch is no longer available to decide between them");
   }
   if (!result || c.answers.empty()) checks_.erase(it);
   return true;
@@ -126,15 +126,16 @@ EDL_INLINE void gradient_checks::decide(check& c) {
     bool const first = last.same(a[0]), second = last.same(a[1]);
     if (first || second)
       found(c, {a[first ? 1 : 0].worker},
-            fmt::format("is told as worker {} tells it by worker {}, too", a[first ? 0 : 1].worker,
+            fmt::format("worker {} reports the same result as worker {}", a[first ? 0 : 1].worker,
                         last.worker));
     else
-      found(c, {}, fmt::format("is told in a third way by worker {}: these sums do not repeat", last.worker));
+      found(c, {},
+            fmt::format("worker {} reports a third result: the sums are not reproducible", last.worker));
   } else if (answer const& before = a[a.size() - 3]; !last.same(before)) {
-    found(c, {last.worker}, "is another when that worker computes it again");
+    found(c, {last.worker}, "the second worker's result differs when it computes the minibatch again");
   } else {
     if (a.size() == 3) return;  // ask the other one again
-    found(c, {}, "is the same when each computes it again: a third worker of this kind would decide");
+    found(c, {}, "each repeats its own result; a third worker with this kind of processor would decide");
   }
   a.clear();
 }
@@ -142,13 +143,13 @@ EDL_INLINE void gradient_checks::decide(check& c) {
 EDL_INLINE void gradient_checks::found(check const& c, std::vector<std::uint32_t> culprits,
                                        std::string const& how) {
   std::uint32_t const of = c.what.of, other = c.answers[1].worker;
-  verdict v{.text = fmt::format("workers {} and {} differ in minibatch {} of task {} (version {}), which {}",
-                                of, other, c.what.minibatch, c.what.task.index, c.version, how),
+  verdict v{.text = fmt::format("workers {} and {} differ in minibatch {} of task {} (version {}): {}", of,
+                                other, c.what.minibatch, c.what.task.index, c.version, how),
             .culprits = std::move(culprits)};
   for (std::uint32_t const id : v.culprits) {
     v.text += fmt::format("; worker {} computes wrongly", id);
     auto const known = good_.find(id);
-    invariant(known != good_.end(), "only a worker that takes part is found to compute wrongly");
+    invariant(known != good_.end(), "only a participating worker is found to compute wrongly");
     v.good_at = std::min(v.good_at.value_or(known->second), known->second);
   }
   found_ = std::move(v);
@@ -174,12 +175,11 @@ EDL_INLINE void gradient_checks::compare_copies(std::uint32_t worker, checked_mi
   verdict v{.good_at = copies_good_};
   for (auto const& [id, weights] : told)
     if (clear && weights != most->first) v.culprits.push_back(id);
-  v.text = clear ? fmt::format("at version {} the copy of the model of worker {} is not that of {} others",
-                               what.version, fmt::join(v.culprits, ", "), most->second.size())
-                 : fmt::format(
-                       "at version {} the workers' copies of the model differ, and no majority says "
-                       "whose are right",
-                       what.version);
+  v.text =
+      clear ? fmt::format("at version {} worker {}'s copy of the model differs from that of {} others",
+                          what.version, fmt::join(v.culprits, ", "), most->second.size())
+            : fmt::format("at version {} the workers' copies of the model differ, and no majority shares one",
+                          what.version);
   found_ = std::move(v);
 }
 

@@ -33,8 +33,8 @@ EDL_INLINE void slow_starts::compare(membership const& workers, double start_spe
     std::nth_element(others.begin(), middle, others.end());
     if (own * options_.factor >= *middle) continue;
     r.told = true;
-    found.push_back({id, fmt::format("is slow: as it began it {} {:.3g} MB/s, its siblings {:.3g} MB/s", what,
-                                     own / 1e6, *middle / 1e6)});
+    found.push_back({id, fmt::format("is slow: when it started it {} {:.3g} MB/s, its siblings {:.3g} MB/s",
+                                     what, own / 1e6, *middle / 1e6)});
   }
 }
 

@@ -30,7 +30,7 @@ class final_retries {
   bool go_on(std::string const& failed, time_point now) {
     if (now - since_ >= limits_.timeout) return false;
     if (!std::exchange(announced_, true))
-      log_.warning(fmt::format("{} cannot be written yet, it is tried again: {}", name_, failed));
+      log_.warning(fmt::format("{} cannot be written yet, retrying: {}", name_, failed));
     return true;
   }
 

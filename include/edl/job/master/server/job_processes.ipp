@@ -49,7 +49,7 @@ EDL_INLINE void job_processes::execute(replace_process const& c) {
 EDL_INLINE void job_processes::execute(start_process const& c) {
   if (over_) return;
   if (platform_) return start({c.role, c.id}, c.instead_of);
-  log_.info(fmt::format("{} {} is wanted: roles of this job are started by hand, this one with {}={}",
+  log_.info(fmt::format("start {} {}: the roles of this job are started by hand, this one with {}={}",
                         c.role == role::server ? "server" : "worker", c.id,
                         c.role == role::server ? "EDL_ROLE=ps PS_ID" : "EDL_ROLE=worker WORKER_ID", c.id));
 }

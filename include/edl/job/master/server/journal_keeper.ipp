@@ -42,7 +42,7 @@ EDL_INLINE asio::awaitable<void> journal_keeper::write() {
     co_await disk_.run(journal_.path(), work);
     if (!failed.empty() && !failing_)
       log_.error(fmt::format(
-          "{}; it is tried again; until that succeeds, a successor of this master would know less", failed));
+          "{}; retrying; until a write succeeds, a successor of this master would know less", failed));
     failing_ = !failed.empty();
     if (!failing_) {
       done_ = number;

@@ -110,10 +110,10 @@ EDL_INLINE asio::awaitable<void> keeper_calls::commit(std::uint64_t generation) 
       for (std::string const& reply : replies)
         version = std::max(*version, wire::unpack<wire::CommitReply>(reply, "a server").version());
     } catch (error const& e) {
-      log_.debug(fmt::format("the servers could not be settled: {}", e.what()));
+      log_.debug(fmt::format("cannot bring the servers to one state: {}", e.what()));
       bool const late = clock::now() - since >= options_.order_timeout;
       if (late && coordinator_.generation() == generation)
-        coordinator_.fail(fmt::format("the last version cannot be told: {}", e.what()));
+        coordinator_.fail(fmt::format("cannot announce the last version: {}", e.what()));
     }
     if (!version) co_await orders_.pause();
   }
@@ -169,7 +169,7 @@ EDL_INLINE asio::awaitable<void> keeper_calls::release(release_frozen c) {
     order_terms const terms{.name = "release", .timeout = options_.order_timeout};
     co_await orders_.ask_all(keepers_.all(), wire::method::release, request, control_timeout, terms);
   } catch (error const& e) {
-    log_.debug(fmt::format("version {} could not be released everywhere: {}", c.version, e.what()));
+    log_.debug(fmt::format("could not release version {} everywhere: {}", c.version, e.what()));
   }
 }
 

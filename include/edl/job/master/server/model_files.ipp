@@ -35,8 +35,7 @@ EDL_INLINE model_files::finding model_files::look_for_checkpoint(std::optional<s
   if (!search.passed_over.empty()) f.warning += (f.warning.empty() ? "" : "; ") + search.warning();
   if (!search.newest && !search.passed_over.empty() && !tolerant)
     f.unusable = fmt::format(
-        "no checkpoint in {} is usable; the same command with "
-        "--ignore_damaged_checkpoints starts anew",
+        "no checkpoint in {} is usable; add --ignore_damaged_checkpoints to start from the beginning",
         options_.files.directory);
   if (!search.passed_over.empty()) f.point = options_.anew;
   if (search.newest) {
@@ -65,13 +64,13 @@ EDL_INLINE asio::awaitable<void> model_files::find(find_restore_point c) {
     }
     bool const late = clock::now() - since >= options_.order_timeout;
     if (!f.unusable.empty() || late) {
-      coordinator_.fail(f.unusable.empty() ? fmt::format("no checkpoint in {} can be looked for: {}",
+      coordinator_.fail(f.unusable.empty() ? fmt::format("cannot search {} for checkpoints: {}",
                                                          options_.files.directory, f.why)
                                            : f.unusable);
       break;
     }
     if (shown->reason.empty())
-      log_.warning(fmt::format("no checkpoint can be looked for yet, it is tried again: {}", f.why));
+      log_.warning(fmt::format("cannot search for checkpoints yet, retrying: {}", f.why));
     shown->reason = f.why;
     co_await orders_.pause(options_.storage_pause);
   }

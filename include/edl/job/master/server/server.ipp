@@ -76,13 +76,13 @@ EDL_INLINE std::string server::waits(time_point now) const {
   if (std::string decided = coordinator_.waits_for(now); !decided.empty())
     all.insert(all.begin(), std::move(decided));
   if (!loop_.kept()) all.push_back("the journal to be written");
-  return all.empty() ? "nothing that it knows of" : fmt::format("{}", fmt::join(all, "; "));
+  return all.empty() ? "nothing known" : fmt::format("{}", fmt::join(all, "; "));
 }
 
 EDL_INLINE void server::watch_steps(time_point now) {
   std::string shown = shown_.value_or("");
   if (bool const tell = watchdog_.look(coordinator_.steps(), now); tell) {
-    shown = fmt::format("no step for {} s: waits for {}",
+    shown = fmt::format("no step for {} s: waiting for {}",
                         std::chrono::duration_cast<std::chrono::seconds>(watchdog_.still(now)).count(),
                         waits(now));
     execute(log_line{severity::warning, fmt::format("the job has made {}", shown), topic::waiting});
@@ -101,7 +101,7 @@ EDL_INLINE void server::execute(find_restore_point const& c) {
 }
 
 EDL_INLINE void server::execute(ask_version const& c) {
-  loop_.carry("the servers' last version cannot be asked for",
+  loop_.carry("cannot request the servers' last version",
               [this, g = c.generation] { return calls_.commit(g); });
 }
 
