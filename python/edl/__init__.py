@@ -260,7 +260,7 @@ class Model:
         self._handle = 0
         encoded, threads = _text("path", os.fspath(path)), operator.index(threads)
         if not 1 <= threads <= 1024:
-            raise Error(f"{threads} threads: it is 1 to 1024")
+            raise Error(f"{threads} threads: expected 1 to 1024")
         self._lib = _load(os.fspath(path), library)
         self._handle = self._lib.edl_predictor_open(encoded, threads)
         if not self._handle:

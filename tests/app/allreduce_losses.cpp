@@ -93,7 +93,7 @@ TEST_CASE("a worker with a copy that is told to leave does so, and is replaced")
   CHECK(j.find("worker", 1) == survivor);
   check_end(j, dir / "checkpoints", 3);
   CAPTURE(j.log());
-  CHECK(has(j.log(), "[worker-0] told to stop: the lease has been handed back"));
+  CHECK(has(j.log(), "[worker-0] shutting down: returned the lease"));
   CHECK(has(j.log(), "worker 0 has left"));
 }
 

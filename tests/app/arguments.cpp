@@ -76,9 +76,9 @@ TEST_CASE("a flag or an argument without a value is refused, as of a script whos
 
 TEST_CASE("a flag of another command is told as one") {
   CHECK(refusal({"evaluate", "--validation_data=d", "--memory_budget=100"}) ==
-        "--memory_budget is a flag of train, and not of evaluate: leave it out");
+        "--memory_budget is a flag of train, not of evaluate: leave it out");
   CHECK(refusal({"predict", "--validation-data=d"}) ==
-        "--validation-data is a flag of train and evaluate, and not of predict: leave it out");
+        "--validation-data is a flag of train and evaluate, not of predict: leave it out");
   CHECK(contains(refusal({"predict", "--num_epoch=1"}), "unknown flag --num_epoch"));
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("export is a command of its own, and a flag of train beside the model 
   CHECK(contains(refusal({"train", "--training_data=d", "--export_onnx=m.onnx"}), "needs --output"));
   CHECK(parse("mnist", {"train", "--training_data=d", "--output=o", "--export_onnx=m.onnx"})
             .run->job.outputs.export_onnx == "m.onnx");
-  CHECK(contains(refusal({"sweep", "--training_data=d", "--export_onnx=m.onnx"}), "is of one model"));
+  CHECK(contains(refusal({"sweep", "--training_data=d", "--export_onnx=m.onnx"}), "is for one model"));
 }
 
 TEST_CASE("what an ONNX file is to have are flags of export and of train, and mean nothing without a file") {
@@ -175,7 +175,7 @@ TEST_CASE("what an ONNX file is to have are flags of export and of train, and me
     CHECK(contains(refusal({"train", "--training_data=d", "--" + flag}),
                    "--" + flag + " applies to the file that --export_onnx=FILE writes"));
     CHECK(!job({"train", "--training_data=d", "--" + flag + "=false"}).outputs.export_preprocess);
-    CHECK(contains(refusal({"sweep", "--training_data=d", "--" + flag}), "is of one model"));
+    CHECK(contains(refusal({"sweep", "--training_data=d", "--" + flag}), "is for one model"));
     CHECK(contains(refusal({"evaluate", "--validation_data=d", "--" + flag}), "--" + flag));
   }
 }

@@ -131,7 +131,7 @@ TEST_CASE("`audit` on the command line: a table, and the exit code") {
   CHECK(has(bad.log(), "NOT EXACT"));
   job::run none({"audit", dir / "x"});
   CHECK(none.wait() == 1);
-  CHECK(has(none.log(), "there is no valid checkpoint in"));
+  CHECK(has(none.log(), "no valid checkpoint in"));
 }
 
 }  // namespace audit_test

@@ -209,7 +209,7 @@ TEST_CASE("records that are not what the model expects") {
                                 b.floats("x", 7);
                                 b.integer("label", 0);
                               })}),
-                {"record 200 of part-0: ", "is given 7 values by `feed`, the network takes 8"});
+                {"record 200 of part-0: ", "gets 7 values from `feed`, but the network takes 8"});
   check_refused(train({spoilt(dir,
                               [](edl::example& e) {
                                 edl::example_builder b(e);

@@ -14,7 +14,7 @@ TEST_CASE("a worker that is told to leave hands back what it has leased and is r
              slow);
   reach_middle(j);
   ::kill(j.find("worker", 0), SIGTERM);
-  CHECK(j.says("[worker-0] told to stop: the lease has been handed back"));
+  CHECK(j.says("[worker-0] shutting down: returned the lease"));
   CHECK(j.says("worker 2 joined"));
   CHECK(j.wait() == 0);
   CHECK(j.nothing_left());
@@ -33,7 +33,7 @@ TEST_CASE("a signal to the command ends the whole job") {
     CHECK(j.wait(20s) == 128 + signal);
     CHECK(j.nothing_left());
     CAPTURE(j.log());
-    CHECK(has(j.log(), "stopped; nothing was kept, because there is no --checkpoint_dir"));
+    CHECK(has(j.log(), "stopped; nothing was kept, because --checkpoint_dir is not given"));
     CHECK_FALSE(has(j.log(), " is started "));
   }
 }
@@ -71,7 +71,7 @@ TEST_CASE("what ends a group or a session reaches every process, maybe twice, an
       REQUIRE(newest);
       CHECK(has(j.log(), "the same command goes on from " + *newest));
       CHECK_FALSE(has(j.log(), "is lost"));
-      CHECK_FALSE(has(j.log(), "handed back"));
+      CHECK_FALSE(has(j.log(), "returned the lease"));
     }
 }
 

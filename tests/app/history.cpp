@@ -87,8 +87,7 @@ TEST_CASE("names from a file are printable, and its values have a bound") {
   text += "}\n";
   history const wide = history_from(text + "{\"step\":1,\"c1000\":1,\"metrics\":{\"m\":1}}\n", "m");
   CHECK(wide.columns.size() == 1000);
-  CHECK(wide.notes ==
-        std::vector<std::string>{"2 values of further columns are left out: there is room for 1000 of them"});
+  CHECK(wide.notes == std::vector<std::string>{"2 values of further columns are left out: at most 1000 fit"});
   for (int i = 1; i < 40'000; ++i) text += "{\"step\":" + std::to_string(i) + ",\"c999\":1}\n";
   CHECK_THROWS_WITH_AS(history_from(text, "m"), "a history has at most 33554432 values", edl::error);
 }
@@ -230,7 +229,7 @@ TEST_CASE("a history goes on after a kill without a gap or a step twice") {
   job::run j(flags("killed"));
   CHECK(j.wait() == 0);
   CAPTURE(j.log());
-  CHECK(has(j.log(), "history.jsonl: its last line is cut off, and is dropped"));
+  CHECK(has(j.log(), "history.jsonl: dropping its truncated last line"));
   CHECK(has(j.log(), "the job goes on from there"));
   CHECK(facts("killed") == facts("whole"));
   std::string steps;
@@ -263,7 +262,7 @@ TEST_CASE("a job whose history cannot be written trains all the same, and says s
   job::run j(job::train({"--history_steps=1", "--checkpoint_dir=" + dir / "c"}));
   CHECK(j.wait() == 0);
   CAPTURE(j.log());
-  CHECK(job::count(j.log(), "the history of the job cannot be written for now") == 1);
+  CHECK(job::count(j.log(), "cannot write the job's history for now") == 1);
   CHECK(job::count(j.log(), "history.jsonl lacks 64 lines") == 1);
 }
 

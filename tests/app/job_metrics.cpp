@@ -25,7 +25,7 @@ std::string_view type_name(edl::metric_type t) {
 
 // EDL_WRITE_DOCS=1 writes the table anew.
 TEST_CASE("docs/metrics.md has the metrics as they are") {
-  std::string table = "| metric | type | told by | what it is |\n|---|---|---|---|\n";
+  std::string table = "| metric | type | exported by | meaning |\n|---|---|---|---|\n";
   for (auto const& m : edl::app::job_metrics())
     table += fmt::format("| `{}` | {} | {} | {} |\n", m.name, type_name(m.type), m.roles, m.help);
   std::string const path = EDL_DOCS "/metrics.md", begin = "tests/test-app -->\n",

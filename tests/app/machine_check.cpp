@@ -22,7 +22,7 @@ TEST_CASE("a machine with uncorrected errors of memory is told of, and one witho
   CHECK(memory_errors(dir / "").empty());
   std::ofstream(dir / "mc0/ue_count") << "2\n";
   CHECK(memory_errors(dir / "") ==
-        "the system has counted 2 uncorrected errors of memory since its start (mc0)");
+        "the system has counted 2 uncorrected memory errors since its start (mc0)");
 }
 
 TEST_CASE("a machine with such errors is left where there are others, and told of where there are none") {
@@ -35,8 +35,8 @@ TEST_CASE("a machine with such errors is left where there are others, and told o
   std::filesystem::create_directories(edac + "/mc1");
   std::ofstream(edac + "/mc1/ue_count") << "1\n";
   CHECK_THROWS_WITH_AS(check_machine(true, log, edac),
-                       "this machine is not to be trusted: the system has counted 1 uncorrected errors of "
-                       "memory since its start (mc1)",
+                       "this machine is not to be trusted: the system has counted 1 uncorrected memory "
+                       "errors since its start (mc1)",
                        untrusted_machine);
   CHECK(job::slurp(dir / "log").empty());
   check_machine(false, log, edac);

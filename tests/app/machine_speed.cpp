@@ -32,10 +32,10 @@ TEST_CASE("what is in memory is no disk, and what was not measured is said to be
   CHECK(speeds_in_words(9e7, "/tmp", 1.2e8) ==
         "this machine writes 90 MB/s to /tmp, and sends 120 MB/s to the master");
   CHECK(speeds_in_words(0, "/tmp", 0) ==
-        "this machine could not write to /tmp, so that its disk was not measured, and the way to the master "
-        "was not measured: it takes no probe");
+        "this machine could not write to /tmp, so its disk was not measured, and the way to the master was "
+        "not measured: it takes no probe");
   CHECK(speeds_in_words(0, "", 1e6) ==
-        "this machine has no directory on a disk, so that its disk was not measured, and sends 1 MB/s to the "
+        "this machine has no directory on a disk, so its disk was not measured, and sends 1 MB/s to the "
         "master");
 }
 

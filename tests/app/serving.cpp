@@ -145,7 +145,7 @@ TEST_CASE("a program serves the checkpoints of a job that goes on, and ends in o
   CHECK(has(ask(), "200 OK"));
   ::kill(r.pid(), SIGTERM);
   CHECK(r.wait() == 0);
-  CHECK(has(r.log(), "told to shut down: all requests are answered"));
+  CHECK(has(r.log(), "shut down: all requests have replies"));
 }
 
 TEST_CASE("changes of tables are taken over while requests run, and answers are those of predict") {
@@ -209,12 +209,12 @@ TEST_CASE("a signal ends a server at once that still warms its model up") {
   REQUIRE(r.takes_signals_as_events());
   ::kill(r.pid(), SIGTERM);
   CHECK(r.wait(10s) == 0);
-  CHECK(has(r.log(), "stopped by SIGTERM before it serves: there was nothing to save yet"));
+  CHECK(has(r.log(), "stopped by SIGTERM before it serves: nothing to save yet"));
 }
 
 TEST_CASE("a model that is not there yet is waited for, with a line that says so") {
   job::run r({"serve", "--model_path=/nowhere", "--port=0", "--drain_delay_ms=0"});
-  CHECK(job::eventually([&] { return has(r.log(), "there is no model in /nowhere yet: it is waited for"); }));
+  CHECK(job::eventually([&] { return has(r.log(), "no model in /nowhere yet: waiting for one"); }));
   ::kill(r.pid(), SIGTERM);
   CHECK(r.wait() == 0);
 }

@@ -65,7 +65,7 @@ TEST_CASE("a signal ends a process at once whose work does not ask for it, with 
       ::kill(it.pid(), signal);
       CHECK(it.wait(10s) == 128 + signal);
       // The command says so itself, where it starts no others.
-      if (more.empty()) CHECK(job::has(it.log(), "before the first step: there was nothing to save yet"));
+      if (more.empty()) CHECK(job::has(it.log(), "before the first step: nothing to save yet"));
     }
 }
 

@@ -77,11 +77,11 @@ TEST_CASE_FIXTURE(guarded, "nothing is written past the end, by whichever way") 
 TEST_CASE_FIXTURE(guarded, "values of another shape are refused, with both") {
   row.fill(7);
   CHECK_THROWS_WITH_AS((row = xt::xtensor<float, 1>{1, 2}),
-                       "input 'pair' is given 2 values by `feed`, the network takes 6", edl::data_error);
-  CHECK_THROWS_WITH_AS((picture = xt::xtensor<float, 3>({6, 1, 1}, 1.0f)),
-                       "the network's input is given 6 (6 × 1 × 1) values by `feed`, the network takes 6 (2 "
-                       "× 3 × 1)",
-                       edl::data_error);
+                       "input 'pair' gets 2 values from `feed`, but the network takes 6", edl::data_error);
+  CHECK_THROWS_WITH_AS(
+      (picture = xt::xtensor<float, 3>({6, 1, 1}, 1.0f)),
+      "the network's input gets 6 (6 × 1 × 1) values from `feed`, but the network takes 6 (2 × 3 × 1)",
+      edl::data_error);
   CHECK_THROWS_AS((picture = xt::xtensor<float, 1>({6}, 1.0f)), edl::data_error);
   CHECK_THROWS_AS((row = xt::xtensor<float, 3>({6, 1, 1}, 1.0f)), edl::data_error);
   CHECK(values() == std::vector<float>(6, 7));

@@ -180,7 +180,7 @@ TEST_CASE("whatever an author's feed throws is the record's own error") {
   CHECK(refusal<throwing>(of_x(0, 0)) == "data: the model's `feed` failed: stof");
   CHECK(refusal<throwing>(of_x(1, 0)) == "data: no such street");
   CHECK(refusal<throwing>(of_x(2, 0)) ==
-        "data: the model's `feed` failed: it has thrown something other than a std::exception");
+        "data: the model's `feed` failed: it threw something other than a std::exception");
   CHECK(refusal<throwing>(of_x(3, 0)) == "the disk is gone");  // which is no fault of the record's
   CHECK(refusal<throwing>(of_x(3, 0), edl::mode::prediction) == "the disk is gone");
   CHECK(refusal<throwing>(of_x(0, 0), edl::mode::prediction) == "data: the model's `feed` failed: stof");

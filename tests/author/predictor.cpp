@@ -213,8 +213,8 @@ TEST_CASE(
     CHECK(copy(y.outputs()) == wanted);
     CHECK(copy(y.output("output", n - 1)) == copy(edl::view<float>(wanted).last(3)));
     CHECK(copy(y.outputs(n - 1)) == copy(edl::view<float>(wanted).last(3)));
-    CHECK(complaint([&] { y.outputs(n); }) == "there are predictions of " + std::to_string(n) +
-                                                  " records, and not of record " + std::to_string(n));
+    CHECK(complaint([&] { y.outputs(n); }) == "the batch has predictions of " + std::to_string(n) +
+                                                  " records, but not of record " + std::to_string(n));
     CHECK(complaint([&] { y.output("kind"); }) == "the model has no output 'kind'; it has output");
   }
 }
@@ -255,7 +255,8 @@ TEST_CASE("what is no model, or another one's, is refused by its path") {
     return complaint([&] { edl::predictor<dense> const p(at); });
   };
   CHECK(opened(dir / "none") == dir / "none: no such file or directory");
-  CHECK(has(complaint([&] { edl::predictor<tabled> const p(path); }), path + " is not of this model: "));
+  CHECK(has(complaint([&] { edl::predictor<tabled> const p(path); }),
+            path + " does not belong to this model: "));
   std::string content = slurp(path);
   content.back() ^= 1;
   std::ofstream(path, std::ios::binary) << content;

@@ -269,7 +269,7 @@ TEST_CASE("values come in extents, which are compared, and a record may lack a f
            {{2, 2, 2}, "'x' is 2 × 2 × 2 of a record"},
            {{2, 3}, "'x' has 16 values, and its extents make 6 of each of 2 records"},
            {{std::uint64_t(1) << 40, std::uint64_t(1) << 40}, "'x' has more than memory holds"},
-           {std::vector<std::uint64_t>(9, 1), "'x' has 9 extents: it is 0 to 8"}}) {
+           {std::vector<std::uint64_t>(9, 1), "'x' has 9 extents: expected 0 to 8"}}) {
     CHECK_FALSE(in(extents));
     CAPTURE(said());
     CHECK(contains(said(), told));
@@ -305,7 +305,7 @@ TEST_CASE("whatever sizes and places a caller gives, it is told") {
   REQUIRE(refused({floats("x", x), integers("ids", ids), texts()}) == "nothing");
   CHECK(contains(refused({}, 0), "a batch for 0 records"));
   CHECK(contains(refused({}, UINT64_MAX), "a batch for 18446744073709551615 records"));
-  CHECK(contains(refused({floats("x", x)}, 2, 7), "there is room for 7 numbers, and 2 records have 8"));
+  CHECK(contains(refused({floats("x", x)}, 2, 7), "the buffer has room for 7 numbers, but 2 records have 8"));
   CHECK(contains(refused({floats("x", x)}, 3), "'x' has 4 values, which 3 records cannot share"));
   CHECK(contains(refused({floats(nullptr, x)}), "no name of an input is given"));
   CHECK(contains(refused({floats("x", x), floats("x", x)}), "'x'"));
@@ -338,7 +338,7 @@ TEST_CASE("whatever sizes and places a caller gives, it is told") {
   edl_feature f{};
   CHECK(edl_predictor_input(c.p, -1, &f) == -1);
   CHECK(edl_predictor_input(c.p, 99, &f) == -1);
-  CHECK(contains(said(), "there is no input 99"));
+  CHECK(contains(said(), "no input 99"));
   CHECK(edl_predictor_output(c.p, 2, &f) == -1);
   CHECK(edl_predictor_output(c.p, 0, nullptr) == -1);
   CHECK(edl_predictor_input(c.p, 0, nullptr) == -1);
@@ -386,8 +386,8 @@ TEST_CASE("threads predict at once, errors are of each, and a model that is clos
       for (int i = 0; i < 50; ++i) {
         if (edl_predictor_predict(kept.p, &in, 1, 3, y.data(), 9) != 0 || y != wanted) ++wrong;
         if (edl_predictor_predict(kept.p, &in, 1, 3, y.data(), unsigned(t)) == 0) ++wrong;
-        wrong +=
-            said() != "there is room for " + std::to_string(t) + " numbers, and 3 records have 9 outputs";
+        wrong += said() !=
+                 "the buffer has room for " + std::to_string(t) + " numbers, but 3 records have 9 outputs";
         y.assign(9, 0);
         if (edl_predictor_predict(shared, &in, 1, 3, y.data(), 9) == 0 && y != wanted) ++wrong;
         if (i == 25) closed += edl_predictor_close(shared) == 0;

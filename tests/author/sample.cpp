@@ -263,8 +263,7 @@ TEST_CASE("what does not fit a named input is refused") {
   CHECK_THROWS_AS(feed(of_several({7, 8}, 4, {5})), edl::data_error);
   CHECK_THROWS_WITH_AS(
       feed(of_several({7, 8}, 3, {1, 2, 3, 4})),
-      "input 'tags': the record has more than 3 ids; weighted_ids{.most} of the network says "
-      "how many fit",
+      "input 'tags': the record has more than 3 ids; weighted_ids{.most} of the network sets the limit",
       edl::data_error);
   CHECK_THROWS_AS(feed(of_several({7, 8}, 3, {6})), edl::data_error);  // the embedding has rows 0 to 5
   CHECK_THROWS_WITH_AS(feed(of_several({7, 8}, 3, {-1})),

@@ -82,10 +82,10 @@ TEST_CASE("what cannot be is refused, with the way out") {
   CHECK(why({"a", "b", "c"}).starts_with("unexpected argument 'c': flags are --name=value"));
   grammar g = any();
   g.least = 1, g.arguments = "the job's name";
-  CHECK(why({}, g) == "the job's name is missing; `mnist train --help` tells more");
+  CHECK(why({}, g) == "the job's name is missing; see `mnist train --help`");
   g = any();
   g.flags[0].needed = true;
-  CHECK(why({"--seed=1"}, g) == "--job_name is missing; `mnist train --help` tells more");
+  CHECK(why({"--seed=1"}, g) == "--job_name is missing; see `mnist train --help`");
 }
 
 TEST_CASE("a flag may have to say something where it is given") {

@@ -254,7 +254,7 @@ TEST_CASE("a job without checkpoints that is suspended says that it begins anew"
   REQUIRE(it.trains());
   it.annotate({{"elasticdl/suspend", "true"}});
   REQUIRE(it.cluster.wait([&] { return it.exit_code() == 79; }, 60s));
-  CHECK(job::has(it.log("master"), "nothing was kept, because there is no --checkpoint_dir"));
+  CHECK(job::has(it.log("master"), "nothing was kept, because --checkpoint_dir is not given"));
 }
 
 TEST_CASE("a job is suspended whatever its masters live to see of it") {

@@ -230,12 +230,12 @@ class Predictor(unittest.TestCase):
         m.close()
         with self.assertRaisesRegex(edl.Error, "is not open"):
             m.predict(good)
-        with self.assertRaisesRegex(edl.Error, "is not of this model"):
+        with self.assertRaisesRegex(edl.Error, "does not belong to this model"):
             edl.open(self.at("digits"), library(MIXED))
         with self.assertRaisesRegex(edl.Error, "has a zero byte"):
             edl.open(self.at("mixed") + "\0none", library(MIXED))
         for threads in (0, 1025, 2**32 + 1):
-            with self.assertRaisesRegex(edl.Error, "it is 1 to 1024"):
+            with self.assertRaisesRegex(edl.Error, "expected 1 to 1024"):
                 edl.open(self.at("mixed"), library(MIXED), threads)
         with self.assertRaisesRegex(edl.Error, "no such file"):
             edl.open(self.at("none"), library(MIXED))

@@ -35,13 +35,13 @@ inline constexpr described_command commands[] = {
     {"serve", "answer requests for predictions over HTTP", ""},
     {"export", "write a trained model as ONNX, which other programs compute", ""},
     {"data", "write records of any format that edl reads as RecordIO shards", ""},
-    {"sweep", "train with many values of the hyperparameters, and tell which are the best", ""},
-    {"audit", "tell what became of every record: in the data set, applied, lost, repeated",
+    {"sweep", "train with many values of the hyperparameters, and report the best", ""},
+    {"audit", "account for every record: in the data set, applied, lost, repeated",
      "a --checkpoint_dir, or one version-N of it"},
-    {"history", "tell how the loss and the metrics of a training went, or draw it",
+    {"history", "print or draw the course of the loss and the metrics of a training",
      "a --checkpoint_dir, or up to five to draw together; without it the working directory", "[DIRECTORY]…",
      true},
-    {"scale", "change how many processes a running job has", ""}};
+    {"scale", "change the number of processes of a running job", ""}};
 
 inline cli::words command_names() {
   cli::words names;
@@ -86,17 +86,12 @@ inline conversion conversion_of(cli::command_line const& l) {
 
 inline std::vector<cli::flag> scaling_flags(std::string const& program) {
   using enum cli::flag::value_type;
-  return {{.name = "job_name", .fallback = program, .help = "which job; of this machine's and this user's"},
-          {.name = "num_workers",
-           .help = "workers that there are to be",
-           .type = whole,
-           .least = 1,
-           .most = 10'000},
-          {.name = "num_ps_pods",
-           .help = "servers that there are to be",
-           .type = whole,
-           .least = 1,
-           .most = 10'000}};
+  return {
+      {.name = "job_name",
+       .fallback = program,
+       .help = "name of the job, among those of this user on this machine"},
+      {.name = "num_workers", .help = "number of workers to run", .type = whole, .least = 1, .most = 10'000},
+      {.name = "num_ps_pods", .help = "number of servers to run", .type = whole, .least = 1, .most = 10'000}};
 }
 
 inline scaling scaling_of(cli::command_line const& l) {
@@ -140,9 +135,9 @@ inline bool set_by_sweep(std::string const& name) {
 
 inline std::string why_not_in_sweep(std::string const& name) {
   if (name == "early_stopping")
-    return "is not for a sweep, whose trials are compared after equal numbers of steps; leave it out";
+    return "is not for a sweep: it compares its trials after equal numbers of steps; leave it out";
   if (name.starts_with("export_"))
-    return "is of one model: export the best trial's by the command export; leave it out";
+    return "is for one model: export the best trial's with the command export; leave it out";
   if (set_by_sweep(name)) return "is set by the sweep, for each trial; leave it out";
   return why_not_here(name);
 }
@@ -189,8 +184,8 @@ inline std::string help(std::string const& program) {
       "usage: {} COMMAND [flags]\n\nCommands\n",
       program);
   for (auto const& c : commands) text += fmt::format("  {:<14} {}\n", c.name, c.help);
-  return text + fmt::format("  {:<14} print the version\n\n`{} COMMAND --help` tells more of one.\n",
-                            "--version", program);
+  return text + fmt::format("  {:<14} print the version\n\n`{} COMMAND --help` describes one.\n", "--version",
+                            program);
 }
 
 /// The flags of a job that most people use.
@@ -246,7 +241,7 @@ inline std::string of_another(std::string const& command, std::string const& fla
     if (!is(f.flag)) continue;
     std::vector<std::string_view> of;
     for (edl::command const c : f.commands) of.push_back(name_of(c));
-    return fmt::format("is a flag of {}, and not of {}: leave it out", fmt::join(of, " and "), command);
+    return fmt::format("is a flag of {}, not of {}: leave it out", fmt::join(of, " and "), command);
   }
   return {};
 }
@@ -256,7 +251,7 @@ inline described_command const& command_of(std::string const& program, cli::word
   auto const names = command_names();
   std::string const all = fmt::format("{}", fmt::join(names, ", "));
   if (line.empty() || line.front().starts_with('-'))
-    throw usage_error(fmt::format("a command is missing: {}; `{} --help` tells more", all, program));
+    throw usage_error(fmt::format("a command is missing: {}; see `{} --help`", all, program));
   auto const found = std::ranges::find(commands, line.front(), &described_command::name);
   if (found != std::end(commands)) return *found;
   std::string const near = cli::nearest(line.front(), names);

@@ -78,8 +78,8 @@ EDL_INLINE audit audit_checkpoint(std::string const& path) {
       throw error(
           fmt::format("{} holds a model but no account of records; name its job's --checkpoint_dir", path));
     if (!found.newest)
-      throw error(fmt::format(
-          "there is no valid checkpoint in {}: name a --checkpoint_dir or a version-N in it", path));
+      throw error(
+          fmt::format("no valid checkpoint in {}: name a --checkpoint_dir or a version-N in it", path));
     a.path = *found.newest;
     a.passed_over = found.passed_over.empty() ? found.unfinished : found.warning();
   }

@@ -172,9 +172,8 @@ inline std::vector<train::trained_note> take_trained(train::program& p, job cons
   try {
     values = train::read_settings(trained);
   } catch (usage_error const&) {  // another program wrote this file
-    return {
-        {false, fmt::format("{} holds hyperparameters that are not of the form of --set: they are not used",
-                            j.checkpoints.checkpoint_dir_for_init)}};
+    return {{false, fmt::format("ignoring the hyperparameters of {}: they do not have the form of --set",
+                                j.checkpoints.checkpoint_dir_for_init)}};
   }
   train::hyperparameters all = p.set;
   auto notes =
@@ -291,8 +290,8 @@ EDL_INLINE int run(train::program& p, int argc, char** argv) {
     return code;
   } catch (std::bad_alloc const&) {
     cli::complain(name,
-                  "memory is not enough; lower --minibatch_size, use fewer processes, or give this one more "
-                  "(--explain_plan tells what the network takes)");
+                  "out of memory; lower --minibatch_size, use fewer processes, or give this one more "
+                  "(--explain_plan prints the needs of the network)");
     return 1;
   } catch (worker::given_up const& e) {
     cli::complain(name, e.what());

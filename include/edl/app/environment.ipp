@@ -62,8 +62,8 @@ EDL_INLINE process_environment read_environment() {
     throw usage_error(fmt::format("EDL_ROLE={}: expected master, ps or worker", s.role));
   if (s.token.empty())
     throw usage_error(
-        "EDL_JOB_TOKEN is not set: all processes of a job need the same secret; `openssl rand -hex 32` draws "
-        "one");
+        "EDL_JOB_TOKEN is not set: all processes of a job need the same secret; `openssl rand -hex 32` "
+        "prints one");
   if (std::string const port = detail::variable("EDL_PORT"); !port.empty())
     s.port = detail::number<std::uint16_t>("EDL_PORT", port);
   if (s.platform == "kubernetes")
@@ -73,7 +73,7 @@ EDL_INLINE process_environment read_environment() {
         throw usage_error(
             fmt::format("{} is not set: a pod of a job gets it from its own fields (fieldRef)", name));
   if (s.role == "master") return s;
-  if (s.master.empty()) throw usage_error("MASTER_ADDR is not set: where is the master? (host:port)");
+  if (s.master.empty()) throw usage_error("MASTER_ADDR is not set: give the master's address (host:port)");
   char const* const name = s.role == "ps" ? "PS_ID" : "WORKER_ID";
   std::string const id = detail::variable(name);
   if (id.empty())

@@ -222,7 +222,7 @@ EDL_INLINE history history_from(std::string_view text, std::string const& job) {
   }
   for (auto& [step, row] : rows) h.rows.push_back(std::move(row));
   if (no_room > 0)
-    h.notes.push_back(fmt::format("{} of further columns {} left out: there is room for {} of them",
+    h.notes.push_back(fmt::format("{} of further columns {} left out: at most {} fit",
                                   counted(no_room, "value"), no_room == 1 ? "is" : "are",
                                   detail::most_columns));
   if (none > 0)

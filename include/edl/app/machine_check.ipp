@@ -59,8 +59,8 @@ EDL_INLINE std::string memory_errors(std::string const& edac) {
     std::uint64_t errors = 0;
     std::ifstream(it->path() / "ue_count") >> errors;
     if (errors > 0)
-      return fmt::format("the system has counted {} uncorrected errors of memory since its start ({})",
-                         errors, it->path().filename().string());
+      return fmt::format("the system has counted {} uncorrected memory errors since its start ({})", errors,
+                         it->path().filename().string());
   }
   return {};
 }

@@ -78,10 +78,9 @@ EDL_INLINE std::string on_disk(std::vector<std::string> const& directories) {
 
 EDL_INLINE std::string speeds_in_words(double disk, std::string const& directory, double network) {
   std::string const writes =
-      disk > 0 ? fmt::format("writes {:.3g} MB/s to {}", disk / 1e6, directory)
-      : directory.empty()
-          ? "has no directory on a disk, so that its disk was not measured"
-          : fmt::format("could not write to {}, so that its disk was not measured", directory);
+      disk > 0            ? fmt::format("writes {:.3g} MB/s to {}", disk / 1e6, directory)
+      : directory.empty() ? "has no directory on a disk, so its disk was not measured"
+                          : fmt::format("could not write to {}, so its disk was not measured", directory);
   return fmt::format("this machine {}, and {}", writes,
                      network > 0 ? fmt::format("sends {:.3g} MB/s to the master", network / 1e6)
                                  : "the way to the master was not measured: it takes no probe");

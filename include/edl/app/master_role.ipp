@@ -61,8 +61,8 @@ inline std::optional<kubernetes::job_spec> cluster_job(process_environment const
   if (s.platform != "kubernetes") return std::nullopt;
   if (s.cluster.empty())
     throw usage_error(
-        "EDL_JOB is not set: start a job in a cluster with `edl train`, or with what `edl train --yaml` "
-        "prints");
+        "EDL_JOB is not set: start a job in a cluster with `edl train`, or with the output of `edl train "
+        "--yaml`");
   auto spec = kubernetes::job_from_json(s.cluster);
   platform::environment mine;
   for (char** one = environ; *one; ++one) {
@@ -321,7 +321,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
   node_.post([&begin] { begin(); });
   begin.get_future().get();
   auto const failed = [this](std::string const& why) {
-    server_.fail(fmt::format("the master cannot go on: {}", why));
+    server_.fail(fmt::format("the master cannot continue: {}", why));
   };
   net::carry(node_, [this] { return server_.tick(); }, failed);
   net::carry(node_, [this] { return watch(); }, failed);

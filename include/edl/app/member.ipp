@@ -91,7 +91,7 @@ EDL_INLINE void member::explain_loss(std::string const& who) const {
   std::lock_guard const guard(lock_);
   if (!away_.empty()) throw master_away(away_);
   if (!broken_.empty())
-    throw error(fmt::format("this {} gets no answer from the master any more: {}", who, broken_));
+    throw error(fmt::format("this {} no longer gets replies from the master: {}", who, broken_));
   throw worker::given_up(fmt::format("the master has given this {} up", who));
 }
 
@@ -104,7 +104,7 @@ EDL_INLINE bool member::join(std::uint64_t layout, std::vector<net::address> con
     try {
       net::started_call call = net::start(master_, join_call(worker::master_try));
       while (!call.wait_for(std::chrono::milliseconds(100)))
-        if (stopping && stopping()) throw worker::interrupted("told to stop before there was a master");
+        if (stopping && stopping()) throw worker::interrupted("shutting down: no master reached");
       auto const reply = wire::unpack<wire::JoinReply>(call.get().message, master_.name());
       if (reply.over() || reply.spare()) {
         node_.options().log.info(reply.over() ? "the job is over: it accepts no more members"

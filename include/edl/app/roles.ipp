@@ -137,8 +137,9 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
   job const& j = a.job;
   auto const count = std::uint32_t(j.processes.ps_ranges);
   if (s.id >= count)
-    throw usage_error(fmt::format("PS_ID={}: there are --num_ps_pods={} servers, and at most --ps_ranges={}",
-                                  s.id, j.processes.num_ps_pods, count));
+    throw usage_error(
+        fmt::format("PS_ID={}: the job has --num_ps_pods={} servers, and at most --ps_ranges={}", s.id,
+                    j.processes.num_ps_pods, count));
   auto const when = train::policy_of(j);
   // Steps of whole variables are bound by computation; the others are bound by memory.
   int const side_by_side = s.platform == "process" ? j.processes.num_ps_pods : 1;
@@ -277,7 +278,7 @@ int work_as(worker_process& w, member& self, Parameters& parameters) {
   }();
   if (!complete && self.lost()) self.explain_loss("worker");
   // Finished or stopped: the master tells which.
-  log.info(complete ? "the job is over" : "told to stop: the lease has been handed back");
+  log.info(complete ? "the job is over" : "shutting down: returned the lease");
   return 0;
 }
 

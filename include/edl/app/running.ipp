@@ -95,7 +95,7 @@ EDL_INLINE void scale(scaling const& wanted) {
   auto const reply = wire::unpack<wire::ScaleReply>(net::wait(master, std::move(what)).message, "the master");
   if (!reply.refused().empty()) throw usage_error(reply.refused());
   auto const announce = [&](auto const& n, char const* kind) {
-    if (n) fmt::print("job '{}' is asked for {} {}; its log says when they are there\n", c.name, *n, kind);
+    if (n) fmt::print("job '{}': requested {} {}; its log reports when they have joined\n", c.name, *n, kind);
   };
   announce(wanted.workers, "workers");
   announce(wanted.servers, "servers");

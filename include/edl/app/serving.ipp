@@ -38,54 +38,50 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
   return {
       {.name = "model_path",
        .help =
-           "a job's directory of checkpoints, whose newest is followed, one checkpoint, or an exported model",
+           "a job's directory of checkpoints, to serve the newest one; one checkpoint; or an exported model",
        .aliases = {"checkpoint_dir", "checkpoint"},
        .needed = true},
-      {.name = "model_name", .fallback = program, .help = "its name in addresses"},
-      {.name = "host",
-       .fallback = "127.0.0.1",
-       .help = "address to listen on; 0.0.0.0: whoever reaches the machine"},
+      {.name = "model_name", .fallback = program, .help = "name of the model in URLs"},
+      {.name = "host", .fallback = "127.0.0.1", .help = "address to listen on; 0.0.0.0: all interfaces"},
       number_flag("port", "8080", "port; 0: any free one", 0, 65535),
-      {.name = "tls_certificate",
-       .help = "PEM file of a certificate and what vouches for it; without it: HTTP"},
-      {.name = "tls_key", .help = "PEM file of its private key"},
+      {.name = "tls_certificate", .help = "PEM file with a certificate and its chain; without it: HTTP"},
+      {.name = "tls_key", .help = "PEM file with its private key"},
       {.name = "token_file",
-       .help = "file whose first line 'Authorization: Bearer' must say; probes are answered without"},
+       .help = "file with the token, as its first line, that 'Authorization: Bearer' must carry; probes need "
+               "none"},
       number_flag("num_threads", "1", "threads that compute a batch", 1, 1024),
       {.name = "kernels",
        .fallback = "fixed",
-       .help =
-           "which kernels compute; with measured the fastest on this machine, so that the last bits of an "
-           "answer may differ from start to start; with direct none that multiplies less and rounds more",
+       .help = "choice of kernels; measured: the fastest on this machine, so that the last bits of a reply "
+               "may differ from start to start; direct: none that multiplies less and rounds more",
        .choices = {all_kernels.begin(), all_kernels.end()}},
       {.name = "precision",
        .fallback = "float32",
-       .help = "how exactly products are computed; bfloat16: with factors rounded to 8 bits; int8: with "
-               "factors quantised to 8 bits",
+       .help = "precision of products; bfloat16: with factors rounded to 8 bits; int8: with factors "
+               "quantised to 8 bits",
        .choices = {"float32", "bfloat16", "int8"}},
       number_flag("max_batch", "64", "records in a batch, and in a request", 1, 1 << 16),
       number_flag("max_wait_us", "0",
-                  "microseconds that a record waits for others; 0: what waits is the next batch", 0,
-                  10'000'000),
-      number_flag("max_queue", "4096", "records that wait, at most; more are answered with 429", 1, 1 << 24),
-      number_flag("max_body_mib", "16", "of a request", 1, 1024),
-      number_flag("max_connections", "1024", "at once; more are answered with 503", 1, 1 << 16),
-      number_flag("timeout_ms", "30000", "that a request waits, at most, before it is answered with 503", 1,
+                  "microseconds that a record waits for others; 0: the waiting records form the next batch",
+                  0, 10'000'000),
+      number_flag("max_queue", "4096", "most records that may wait; the reply to more is 429", 1, 1 << 24),
+      number_flag("max_body_mib", "16", "MiB of a request, at most", 1, 1024),
+      number_flag("max_connections", "1024", "most clients at once; the reply to more is 503", 1, 1 << 16),
+      number_flag("timeout_ms", "30000", "milliseconds that a request may wait before the reply is 503", 1,
                   86'400'000),
-      number_flag("poll_interval_ms", "250", "between two looks for a newer model; 0: none is looked for", 0,
-                  86'400'000),
+      number_flag("poll_interval_ms", "250", "milliseconds between two searches for a newer model; 0: never",
+                  0, 86'400'000),
       number_flag("keep_versions", "1",
-                  "newest versions that may be asked for by number, the one at work among them; each is a "
-                  "whole model in memory",
+                  "newest versions that requests may name, including the current one; each is a whole model "
+                  "in memory",
                   1, 64),
-      number_flag(
-          "drain_delay_ms", "5000",
-          "for which it goes on after SIGTERM, says that it is not ready, and ends each connection with "
-          "its next answer",
-          0, 86'400'000),
-      number_flag("drain_ms", "20000", "after that, for answers that are still being made", 0, 86'400'000),
+      number_flag("drain_delay_ms", "5000",
+                  "milliseconds to go on serving after SIGTERM, while the server reports that it is not "
+                  "ready and closes each connection after its next reply",
+                  0, 86'400'000),
+      number_flag("drain_ms", "20000", "milliseconds after that to finish pending replies", 0, 86'400'000),
       {.name = "set",
-       .help = "hyperparameters NAME=VALUE of a model that does not say its own",
+       .help = "hyperparameters NAME=VALUE of a model that does not list its own",
        .repeats = true}};
 }
 
@@ -127,13 +123,12 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
     }
   if (s.batching.max_queue < std::size_t(s.batching.max_batch))
     throw usage_error(fmt::format(
-        "--max_queue={} is less than --max_batch={}: a request of a full batch would always be refused "
-        "as one too many",
+        "--max_queue={} is less than --max_batch={}: a request of a full batch would always be rejected",
         s.batching.max_queue, s.batching.max_batch));
   if (s.batching.max_wait >= s.batching.timeout)
     throw usage_error(
-        fmt::format("--max_wait_us={} is not less than --timeout_ms={}: a record that waits for a batch "
-                    "would be answered too late",
+        fmt::format("--max_wait_us={} is not less than --timeout_ms={}: the reply to a record that waits for "
+                    "a batch would come too late",
                     s.batching.max_wait.count(), s.batching.timeout.count()));
   if (s.listening.certificate.empty() != s.listening.key.empty())
     throw usage_error("--tls_certificate and --tls_key belong together: give both, or none");
@@ -183,14 +178,14 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
   // Load balancers learn later than this process that it ends. A person at the terminal does not route
   // requests.
   if (*signal == SIGTERM && what.drain_delay.count() > 0) {
-    log.info(fmt::format(
-        "told to shut down: serves for {:.3g} s more, so that load balancers notice that it is not ready",
-        std::chrono::duration<double>(what.drain_delay).count()));
+    log.info(
+        fmt::format("shutting down: serving for {:.3g} s more, so that load balancers notice that this "
+                    "server is not ready",
+                    std::chrono::duration<double>(what.drain_delay).count()));
     stop.wait(what.drain_delay);  // a second signal ends the wait
   }
   bool const all = server.drain(what.drain);
-  log.info(all ? "told to shut down: all requests are answered"
-               : "told to shut down: some replies took too long");
+  log.info(all ? "shut down: all requests have replies" : "shut down: some replies took too long");
   return all ? 0 : 1;
 }
 

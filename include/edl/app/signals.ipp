@@ -61,7 +61,7 @@ EDL_INLINE void signals::give_back(int signal) const {
 }
 
 EDL_INLINE void tell_early_stop(logger const& log, int signal, std::string_view what) {
-  log.warning(fmt::format("stopped by {} before {}: there was nothing to save yet",
+  log.warning(fmt::format("stopped by {} before {}: nothing to save yet",
                           signal == SIGINT    ? "Ctrl-C"
                           : signal == SIGTERM ? "SIGTERM"
                                               : "SIGHUP",

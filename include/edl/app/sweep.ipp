@@ -77,7 +77,7 @@ class sweep_runs {
     fmt::print(announced_, "{}", table_of(trials_, sweep_.by));
     auto const best = best_of(trials_, sweep_.by);
     if (!best) {
-      fmt::print(stderr, "every run failed; {}/log says why\n", printable(directory(0)));
+      fmt::print(stderr, "every run failed; see {}/log\n", printable(directory(0)));
       return 1;
     }
     if (sweep_.format == result_format::json) print_as_json(*best);
@@ -250,9 +250,9 @@ class sweep_runs {
     }
     t.failure = t.value ? "" : reason_of(i, e);
     replace_file(list_, to_json({identity(), trials_}));
-    std::string const what =
-        t.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *t.value)
-                : fmt::format("failed ({}); {}/log says why", t.failure, printable(directory(i)));
+    std::string const what = t.value
+                                 ? fmt::format("{} {:.6g}", sweep_.by.metric, *t.value)
+                                 : fmt::format("failed ({}); see {}/log", t.failure, printable(directory(i)));
     fmt::print(announced_, "trial {} ({}), {}: {}\n", i, train::write_settings(t.values),
                counted(steps, "step"), what);
     std::fflush(announced_);

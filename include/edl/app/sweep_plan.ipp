@@ -34,7 +34,7 @@ inline named_text split_name(char const* flag, std::string const& given) {
   if (at == std::string::npos || at == 0 || at + 1 == given.size())
     throw usage_error(fmt::format(
         "--{}={}: expected name={}", flag, given,
-        std::string_view(flag) == "grid" ? "value,value,…" : "from:to, with :log or :whole behind"));
+        std::string_view(flag) == "grid" ? "value,value,…" : "from:to, followed by :log or :whole"));
   // ';' separates the values that the runs receive in one text.
   if (given.find(';') != std::string::npos)
     throw usage_error(
@@ -67,7 +67,7 @@ inline interval interval_of(std::string const& given, std::optional<train::hyper
     return *n;
   };
   auto const wrong = [&] {
-    return usage_error(fmt::format("--random={}: expected name=from:to, with :log or :whole behind", given));
+    return usage_error(fmt::format("--random={}: expected name=from:to, followed by :log or :whole", given));
   };
   if (parts.size() < 2) throw wrong();
   i.from = number(parts[0]), i.to = number(parts[1]);
@@ -104,12 +104,12 @@ inline std::string drawn(interval const& i, std::uint64_t seed, std::size_t tria
 EDL_INLINE std::vector<cli::flag> sweep_flags() {
   using enum cli::flag::value_type;
   return {
-      {.name = "by", .help = "METRIC[:max|min] that tells which trial is the best", .needed = true},
+      {.name = "by", .help = "METRIC[:max|min] by which trials are ranked", .needed = true},
       {.name = "grid",
        .help = "name=value,value,…: a hyperparameter with these values; several: all combinations",
        .repeats = true},
       {.name = "random",
-       .help = "name=from:to, drawn between these; with :log behind, equal chances of each order of "
+       .help = "name=from:to, drawn between these; with :log appended, equal chances of each order of "
                "magnitude, with :whole whole numbers; needs --trials",
        .repeats = true},
       {.name = "trials",
@@ -146,11 +146,10 @@ EDL_INLINE sweep_options sweep_options_of(cli::command_line const& l) {
 EDL_INLINE std::vector<trial> trials_of(sweep_options const& o,
                                         std::optional<train::hyperparameters> const& known) {
   if (o.grid.empty() && o.random.empty())
-    throw usage_error(
-        "a sweep needs --grid name=value,value,… or --random name=from:to: there is nothing to search");
+    throw usage_error("a sweep needs --grid name=value,value,… or --random name=from:to");
   if (o.random.empty() != (o.trials == 0))
     throw usage_error(
-        "--random and --trials go together: one says how many values are drawn, the other from what");
+        "--random and --trials go together: --trials is the number of values to draw, --random their range");
   std::vector<trial> all(1);
   train::settings names;
   auto const claim = [&](std::string const& name) {

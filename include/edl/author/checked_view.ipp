@@ -32,7 +32,7 @@ EDL_INLINE void refuse_shape(std::string_view input, std::span<std::size_t const
     return of.size() == 1 ? fmt::format("{}", of[0])
                           : fmt::format("{} ({})", count(of), fmt::join(of, " × "));
   };
-  throw count_error(fmt::format("{} is given {} values by `feed`, the network takes {}", shown_input(input),
+  throw count_error(fmt::format("{} gets {} values from `feed`, but the network takes {}", shown_input(input),
                                 values(got), values(wanted)),
                     count(wanted));
 }

@@ -97,7 +97,7 @@ EDL_INLINE void refuse_record() {
   } catch (std::exception const& e) {
     throw data_error(fmt::format("the model's `feed` failed: {}", e.what()));
   } catch (...) {
-    throw data_error("the model's `feed` failed: it has thrown something other than a std::exception");
+    throw data_error("the model's `feed` failed: it threw something other than a std::exception");
   }
 }
 

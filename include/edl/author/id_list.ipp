@@ -27,7 +27,7 @@ EDL_INLINE void id_list::add(std::int64_t id, float weight) {
   std::size_t const at = size();
   if (at == ids_.size())
     throw data_error(fmt::format(
-        "input '{}': the record has more than {} ids; weighted_ids{{.most}} of the network says how many fit",
+        "input '{}': the record has more than {} ids; weighted_ids{{.most}} of the network sets the limit",
         name_, ids_.size()));
   ids_[at] = float(id);
   weights_[at] = weight;

@@ -47,11 +47,12 @@ EDL_INLINE void refuse_options(char const* member) {
 }
 
 EDL_INLINE void refuse_memory(model_memory const& of_one, model_memory const& of_all, int most) {
-  throw error(fmt::format(
-      "--minibatch_size={} needs {} bytes of memory for the network ({} for activations), more than this "
-      "machine gives; one record needs {}: lower --minibatch_size, or keep less with "
-      "--activations=recomputed or bfloat16, or --memory_budget (--explain_plan lists what each layer takes)",
-      most, of_all.total(), of_all.activations, of_one.total()));
+  throw error(
+      fmt::format("--minibatch_size={} needs {} bytes of memory for the network ({} for activations), more "
+                  "than this machine gives; one record needs {}: lower --minibatch_size, or keep less with "
+                  "--activations=recomputed or bfloat16, or --memory_budget (--explain_plan lists the memory "
+                  "of each layer)",
+                  most, of_all.total(), of_all.activations, of_one.total()));
 }
 
 EDL_INLINE void check_ids(view<float> features, nn::id_range ids, int vocabulary, bool none) {

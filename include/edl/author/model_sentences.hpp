@@ -258,10 +258,10 @@ template <class Model>
 struct checked_members {
   static_assert(derivable<Model>, "edl: a model is a struct, and not a final one");
   static_assert(!has_too_many_hyperparameters<Model>, "edl: a model has at most 16 hyperparameters");
-  static_assert(
-      author::hyperparameter_struct<author::hyperparameters_of<Model>> || has_too_many_hyperparameters<Model>,
-      "edl: the members of the model's `struct hyperparameters` should be numbers with a default, or "
-      "`edl::hyperparameter<float> rate{0.1f, \"what it is\"}`");
+  static_assert(author::hyperparameter_struct<author::hyperparameters_of<Model>> ||
+                    has_too_many_hyperparameters<Model>,
+                "edl: the members of the model's `struct hyperparameters` should be numbers with a default, "
+                "or `edl::hyperparameter<float> rate{0.1f, \"its meaning\"}`");
   static_assert(good_network<Model> || only_layers<Model>,
                 "edl: the model needs `static constexpr auto network = edl::nn::sequential(...)`");
   static_assert(!only_layers<Model>,

@@ -186,7 +186,7 @@ constexpr void check_model() {
       "edl: the model needs `static void feed(edl::example const&, edl::sample<Model>&, edl::mode)`");
   static_assert(!member, "edl: the model's `feed` is not static: `static void feed(...)`");
   static_assert(!copy,
-                "edl: the model's `feed` takes its sample by value, and what it writes is lost: "
+                "edl: the model's `feed` takes its sample by value, so its writes are lost: "
                 "`edl::sample<Model>& into`");
   static_assert(feeds || !has_feed || member || copy,
                 "edl: the model's `feed` should be `static void feed(edl::example const& record, "

@@ -87,11 +87,11 @@ Result guarded(Result failed, Act act) noexcept {
   try {
     return act();
   } catch (std::bad_alloc const&) {
-    note("memory is not enough; predict fewer records at once");
+    note("out of memory; predict fewer records at once");
   } catch (std::exception const& e) {
     note(e.what());
   } catch (...) {
-    note("the model threw something that is no std::exception");
+    note("the model threw something other than a std::exception");
   }
   return failed;
 }
@@ -125,7 +125,8 @@ void check(edl_values const& v, std::uint64_t records) {
     check_rising(v, v.offsets, v.count + 1, v.bytes, "offsets");
   }
   if ((texts ? v.bytes : v.count) > 0) need(v.values, "value of an input");
-  if (v.rank < 0 || v.rank > 8) throw error(fmt::format("'{}' has {} extents: it is 0 to 8", v.name, v.rank));
+  if (v.rank < 0 || v.rank > 8)
+    throw error(fmt::format("'{}' has {} extents: expected 0 to 8", v.name, v.rank));
   if (v.rank == 0) return;
   need(v.extents, "extent of an input");
   std::uint64_t each = 1;
@@ -181,7 +182,7 @@ void build(example_builder& to, edl_values const& v, bool may_be_empty, std::uin
 template <class T>
 T const& one_of(std::vector<T> const& all, std::int32_t which, char const* what) {
   if (which < 0 || std::size_t(which) >= all.size())
-    throw error(fmt::format("there is no {} {}: there are {}", what, which, all.size()));
+    throw error(fmt::format("no {} {}: the model has {}", what, which, all.size()));
   return all[std::size_t(which)];
 }
 
@@ -224,7 +225,7 @@ edl_predictor edl_predictor_open(char const* path, std::int32_t threads) {
   return guarded(edl_predictor(0), [&] {
     check_processor();
     need(path, "path");
-    if (threads < 1 || threads > 1024) throw error(fmt::format("{} threads: it is 1 to 1024", threads));
+    if (threads < 1 || threads > 1024) throw error(fmt::format("{} threads: expected 1 to 1024", threads));
     auto made = std::make_shared<open_model const>(open(path, threads));
     open_models& m = models();
     std::unique_lock const lock(m.mutex);
@@ -245,7 +246,7 @@ std::int32_t edl_predictor_close(edl_predictor p) {
 
 std::int32_t edl_predictor_describe(edl_predictor p, edl_model* into) {
   return guarded(-1, [&] {
-    need(into, "place for what is described");
+    need(into, "place for the description");
     auto const of = find(p);
     auto const& s = *of->session;
     *into = {.path = s.path().c_str(),
@@ -261,7 +262,7 @@ std::int32_t edl_predictor_describe(edl_predictor p, edl_model* into) {
 
 std::int32_t edl_predictor_input(edl_predictor p, std::int32_t which, edl_feature* into) {
   return guarded(-1, [&] {
-    need(into, "place for what is described");
+    need(into, "place for the description");
     auto const of = find(p);
     record_feature const& f = one_of(of->session->inputs(), which, "input");
     *into = feature_of(f.name, of->input_extents[std::size_t(which)]);
@@ -272,7 +273,7 @@ std::int32_t edl_predictor_input(edl_predictor p, std::int32_t which, edl_featur
 
 std::int32_t edl_predictor_output(edl_predictor p, std::int32_t which, edl_feature* into) {
   return guarded(-1, [&] {
-    need(into, "place for what is described");
+    need(into, "place for the description");
     auto const of = find(p);
     model_output const& o = one_of(of->session->outputs(), which, "output");
     *into = feature_of(o.name, of->output_extents[std::size_t(which)]);
@@ -291,7 +292,7 @@ std::int32_t edl_predictor_predict(edl_predictor p, edl_values const* inputs, st
     static thread_local std::vector<std::string_view> texts;
     auto const of = find(p);
     if (records < 1 || records > std::uint64_t(1) << 30)
-      throw error(fmt::format("a batch for {} records: it is for 1 or more, below 2^30", records));
+      throw error(fmt::format("a batch for {} records: expected 1 or more, below 2^30", records));
     if (inputs_count > 0) need(inputs, "input");
     std::span const all(inputs, inputs_count);
     static thread_local std::vector<bool> empty;
@@ -307,7 +308,7 @@ std::int32_t edl_predictor_predict(edl_predictor p, edl_values const* inputs, st
     need(outputs, "place for outputs");
     std::uint64_t const each = of->session->output_size();
     if (capacity / each < records)
-      throw error(fmt::format("there is room for {} numbers, and {} records have {} outputs", capacity,
+      throw error(fmt::format("the buffer has room for {} numbers, but {} records have {} outputs", capacity,
                               records, records * each));
     auto batch = of->session->take(int(records));
     for (std::uint64_t i = 0; i < records; ++i) {

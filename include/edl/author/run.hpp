@@ -78,7 +78,7 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
   p.to_onnx = [set](onnx::graph& to) {
     to.set(hyperparameter_view(set));
     if constexpr (model_traits<Model>::averages)
-      to.note("left_out", "test-time augmentation, whose views `predict` averages");
+      to.note("left_out", "test-time augmentation: `predict` averages its views");
     onnx::add_network(to, Model::network, head_names<typename model_traits<Model>::loss_type>());
   };
   p.feed = [](example const& record, mode m) {

@@ -92,14 +92,14 @@ EDL_INLINE command_line::command_line(grammar g, words const& line) {
     in_order_.emplace_back(f.name, values_[f.name]);
   }
   if (arguments_.size() < g.least)
-    throw usage_error(fmt::format("{} is missing; `{} --help` tells more",
+    throw usage_error(fmt::format("{} is missing; see `{} --help`",
                                   g.arguments.empty() ? "an argument" : g.arguments, g.command));
   if (arguments_.size() > g.most)
-    throw usage_error(fmt::format("unexpected argument '{}': flags are --name=value; `{} --help` tells more",
+    throw usage_error(fmt::format("unexpected argument '{}': flags are --name=value; see `{} --help`",
                                   arguments_[g.most], g.command));
   for (auto const& [name, f] : known_)
     if (f.needed && !given(name))
-      throw usage_error(fmt::format("--{} is missing; `{} --help` tells more", name, g.command));
+      throw usage_error(fmt::format("--{} is missing; see `{} --help`", name, g.command));
 }
 
 EDL_INLINE bool command_line::changed(std::string const& name) const {

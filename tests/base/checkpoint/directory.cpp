@@ -79,18 +79,18 @@ TEST_CASE("what is passed over is told in one line") {
   REQUIRE(found.passed_over.size() == 1);
   CHECK(found.warning() == "checkpoint " + dir / "version-4 is passed over (" + file +
                                " has 100 bytes, its manifest says " +
-                               std::to_string(read_manifest(dir / "version-4").files[0].bytes) + "); " +
-                               dir / "version-3 is taken instead");
+                               std::to_string(read_manifest(dir / "version-4").files[0].bytes) + "); using " +
+                               dir / "version-3 instead");
   damage(3);
   CHECK(contains(find_checkpoint(dir.path()).warning(), ", and so is " + dir / "version-3; "));
   damage(2);
-  CHECK(
-      contains(find_checkpoint(dir.path()).warning(), ", and so are 2 older ones; " + dir / "version-1 is"));
+  CHECK(contains(find_checkpoint(dir.path()).warning(),
+                 ", and so are 2 older ones; using " + dir / "version-1 instead"));
   spill(dir / "version-1/manifest.json", "{");
   found = find_checkpoint(dir.path());
   CHECK_FALSE(found.newest);
   CHECK(found.passed_over.size() == 4);
-  CHECK(contains(found.warning(), "there is no older one"));
+  CHECK(contains(found.warning(), "no older one exists"));
 }
 
 TEST_CASE("storage that cannot be read is no damage") {

@@ -97,9 +97,9 @@ TEST_CASE("the same with tensors as bytes") {
   std::memcpy(last, r.body.data() + size, sizeof last);
   CHECK(last[0] == 3);
   CHECK(last[1] == 6);
-  CHECK(refused(json(head + tail.substr(1)), false, head.size()).second.find("is cut off") !=
+  CHECK(refused(json(head + tail.substr(1)), false, head.size()).second.find("is truncated") !=
         std::string::npos);
-  CHECK(refused(json(head + tail + "x"), false, head.size()).second.find("belong to none") !=
+  CHECK(refused(json(head + tail + "x"), false, head.size()).second.find("bytes follow the last input") !=
         std::string::npos);
   CHECK(refused(json(head), false, head.size() + 1).first == 400);
 }
@@ -137,7 +137,7 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
     CHECK(r.first == code);
     CHECK(r.second.find(text) != std::string::npos);
   };
-  says(refused(json("{")), 400, "no JSON");
+  says(refused(json("{")), 400, "not JSON");
   says(refused(json("[]")), 400, "the request is not an object");
   says(refused(json("{}")), 400, "the request has no 'inputs'");
   says(refused(json{{"inputs", nullptr}}), 400, "the request has no 'inputs'");
@@ -158,7 +158,7 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
          b["inputs"][0].erase("data");
          b["inputs"][0]["parameters"] = {{"binary_data_size", 16}};
        }),
-       400, "the request has no field Inference-Header-Content-Length");
+       400, "the request has no Inference-Header-Content-Length field");
   says(changed([](json& b) { b["parameters"] = {{"binary_data_output", 1}}; }), 400,
        "'binary_data_output' of the request is neither true nor false");
   says(changed([](json& b) { b["inputs"][0]["name"] = "y"; }), 400, "no input 'y'; it takes x, n, w");
@@ -167,16 +167,16 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
     CHECK(said.first == 400);
     CHECK(said.second.find('\n') == std::string::npos);
   }
-  says(changed([](json& b) { b["inputs"][1] = b["inputs"][0]; }), 400, "'x' stands there twice");
+  says(changed([](json& b) { b["inputs"][1] = b["inputs"][0]; }), 400, "'x' occurs twice");
   says(changed([](json& b) { b["inputs"][0]["shape"] = {2, 3}; }), 400,
-       "'x' has 4 values, and its shape wants 6");
+       "'x' has 4 values, but its shape needs 6");
   says(changed([](json& b) { b["inputs"][0]["shape"] = {5, 2}; }), 413, "5 records");
   says(changed([](json& b) { b["inputs"][0]["shape"] = {1 << 30, 1 << 30}; }), 413, "too large");
   says(changed([](json& b) { b["inputs"][0]["shape"] = {2, 1 << 30, 1 << 30}; }), 413, "too large");
   says(changed([](json& b) { b["inputs"][0]["shape"] = {-1, 2}; }), 400, "shape");
   says(changed([](json& b) { b["inputs"][1]["shape"] = {1, 2}; }), 400, "'n' has another number of records");
-  says(changed([](json& b) { b["inputs"][1]["data"] = {1.5, 2}; }), 400, "'n' is of whole numbers");
-  says(changed([](json& b) { b["inputs"][2]["data"] = {1, 2}; }), 400, "'w' is of texts");
+  says(changed([](json& b) { b["inputs"][1]["data"] = {1.5, 2}; }), 400, "'n' takes whole numbers");
+  says(changed([](json& b) { b["inputs"][2]["data"] = {1, 2}; }), 400, "'w' takes strings");
   auto const typed = [&](char const* datatype, json const& value) {
     return changed([&](json& b) {
       b["inputs"][0]["datatype"] = datatype;
@@ -204,8 +204,8 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
   }
   says(changed([](json& b) { b["inputs"][0].erase("datatype"); }), 400, "input 'x' has no 'datatype'");
   says(changed([](json& b) { b["inputs"][0]["datatype"] = "COMPLEX"; }), 400,
-       "'COMPLEX', which is not taken");
-  says(changed([](json& b) { b["inputs"][2]["datatype"] = "FP32"; }), 400, "'w' is of BYTES, and not FP32");
+       "unsupported datatype 'COMPLEX'");
+  says(changed([](json& b) { b["inputs"][2]["datatype"] = "FP32"; }), 400, "'w' takes BYTES, not FP32");
   says(changed([](json& b) { b["outputs"] = {{{"name", "z"}}}; }), 400, "no output 'z'");
   says(changed([](json& b) { b["inputs"] = json::array(); }), 400, "no record");
   json deep = 1;
@@ -214,11 +214,11 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
   auto const nested = [&](json const& shape, json const& data) {
     return changed([&](json& b) { b["inputs"][0]["shape"] = shape, b["inputs"][0]["data"] = data; });
   };
-  says(nested({2, 3}, {{1, 2}, {3, 4}, {5, 6}}), 400, "input 'x' has lists of 3 × 2, and its shape is 2 × 3");
+  says(nested({2, 3}, {{1, 2}, {3, 4}, {5, 6}}), 400, "input 'x' has lists of 3 × 2, but its shape is 2 × 3");
   says(nested({2, 2}, {{1, 2, 3}, {4}}), 400, "input 'x' has lists of 3 and of 1 values side by side");
   CHECK(nested({2, 2}, {1, 2, 3, 4}).first == 200);
   says(changed([](json& b) { b["outputs"] = {{{"name", "size"}}, {{"name", "size"}}}; }), 400,
-       "output 'size' is asked for twice");
+       "output 'size' is requested twice");
   for (bool const predict : {false, true}) {
     says(refused(json(std::string(100'000, '[')), predict), 400, "nested deeper than 200 levels");
     says(refused(json("{\"inputs\": 1e400}"), predict), 400, "a number of the body is too large");
@@ -391,8 +391,8 @@ TEST_CASE("a name that stands twice in an object is refused, with both values") 
   auto const twice =
       refused(json(R"({"instances":[{"x":[1,2],"n":5,"w":"n"},{"n": 1,"x":[1,2],"w":"a","n":2}]})"), true);
   CHECK(twice ==
-        std::pair(400, std::string("'n' stands twice in one object of the body: with 1 and with 2")));
-  CHECK(refused(json(R"({"id":"a","inputs":[],"id":"\"b"})")).second.find("'id' stands twice") !=
+        std::pair(400, std::string("'n' occurs twice in one object of the body: with 1 and with 2")));
+  CHECK(refused(json(R"({"id":"a","inputs":[],"id":"\"b"})")).second.find("'id' occurs twice") !=
         std::string::npos);
 }
 
@@ -449,7 +449,7 @@ TEST_CASE("bytes that are no text come as Base64") {
     CHECK(said.second.find("input 'w'") == 0);
   }
   CHECK(refused(json::parse(R"({"instances":[{"x":{"b64":"aGk="},"n":5,"w":"a"}]})"), true).second ==
-        "input 'x' is of numbers");
+        "input 'x' takes numbers");
 }
 
 TEST_CASE("what a model takes and says is told") {

@@ -115,8 +115,8 @@ TEST_CASE("both protocols answer with the model, its version and its lag") {
               R"("outputs":[{"name":"output","datatype":"FP32","shape":[1,3],"data":[9,0,0]},)"
               R"({"name":"output_probabilities","datatype":"FP32","shape":[1,3],"data":[0.9)"));
   CHECK(has(f.ask(http_client::post("/v2/models/m/versions/4/infer", body)), "404"));
-  CHECK(has(f.ask(http_client::post("/v2/models/other/infer", body)),
-            "there is no model 'other' here, but 'm'"));
+  CHECK(
+      has(f.ask(http_client::post("/v2/models/other/infer", body)), "no model 'other': this server has 'm'"));
   CHECK(has(f.ask(http_client::get("/v2/models/m")),
             R"("inputs":[{"datatype":"FP32","name":"x","shape":[-1,2]}])"));
   for (char const* at : {"/v1/models/m", "/v1/models/m/versions/5"})
@@ -127,7 +127,7 @@ TEST_CASE("both protocols answer with the model, its version and its lag") {
   for (char const* at : {"/v1/models/m/versions/4/metadata", "/v1/models/other/metadata"})
     CHECK(has(f.ask(http_client::get(at)), "404"));
   for (char const* at : {"/v1/models/m/labels/stable", "/v1/models/m/labels/stable/metadata"})
-    CHECK(has(f.ask(http_client::get(at)), "there is no label 'stable'"));
+    CHECK(has(f.ask(http_client::get(at)), "no label 'stable'"));
   std::string const rows = R"({"signature_name":"serving_default","instances":[[1,2]]})";
   CHECK(has(f.ask(http_client::post("/v1/models/m/versions/5:predict", rows)), "[[3,0,0]]"));
   CHECK(has(f.ask(http_client::post("/v1/models/m/versions/4:predict", rows)), "404"));
@@ -141,7 +141,7 @@ TEST_CASE("both protocols answer with the model, its version and its lag") {
   CHECK(has(f.ask(http_client::get("/v2/health/live")), "200"));
   CHECK(has(f.ask(http_client::get("/v2/health/ready")), "200"));
   CHECK(f.ask(http_client::get("/v2/models/m/ready")).ends_with(R"({"name":"m","ready":true})"));
-  CHECK(has(f.ask(http_client::post("/v1/models/m/labels/stable:predict", rows)), "there is no label"));
+  CHECK(has(f.ask(http_client::post("/v1/models/m/labels/stable:predict", rows)), "no label"));
   f.service.drain();
   CHECK(has(f.ask(http_client::get("/v2/health/live")), "200"));
   CHECK(has(f.ask(http_client::get("/v2/health/ready")), "503"));
@@ -170,7 +170,7 @@ TEST_CASE("a method that is not taken is told those that are, and counts where p
                            "/v1/models/m/versions/4:predict", "/v2/models/x/infer", "/v2/models/x/ready",
                            "/v1/models/m:classify", "/v1/models/m/labels/stable"})
     for (char const* method : {"POST", "GET", "PUT"}) CHECK(has(ask(method, path), "404 Not Found"));
-  CHECK(has(ask("POST", "/v1/models/m/versions/5:classify"), "only NAME:predict is answered"));
+  CHECK(has(ask("POST", "/v1/models/m/versions/5:classify"), "only NAME:predict is supported"));
   auto const page = f.ask(http_client::get("/metrics"));
   auto const told = openmetrics::parse(page.substr(page.find("\r\n\r\n") + 4)).samples;
   CHECK(told.at("edl_serve_requests_total{code=\"405\"}") == 9);
@@ -326,7 +326,7 @@ TEST_CASE("where there is no model yet it is waited for, and what for is said") 
   for (std::string const path : {"/v2/health/ready", "/v2/models/m/ready", "/v2/models/m", "/v1/models/m"}) {
     CAPTURE(path);
     CHECK(has(get(path), "503 Service Unavailable"));
-    CHECK(has(get(path), "there is no model in " + (dir / "all") + " yet"));
+    CHECK(has(get(path), "no model in " + (dir / "all") + " yet"));
   }
   CHECK(has(http_client::ask(server.port(), http_client::post("/v1/models/m:predict", "{}")), "503"));
   put_checkpoint(program, dir, 3, true);
@@ -373,9 +373,9 @@ TEST_CASE("much JSON that is wrong, or none, is refused as little is") {
   fixture f;
   std::string const pad(100'000, ' ');
   CHECK(has(f.predict(R"({"instances":[[1,2,3]]})" + pad), "400 Bad Request"));
-  CHECK(has(f.predict(pad + "{"), "the body is no JSON"));
-  CHECK(has(f.predict(R"({"instances":[[4,5]]})" + std::string(1, '\0') + "{"), "byte 21 of it is zero"));
-  CHECK(has(f.ask(http_client::post("/v2/models/m/infer", pad)), "the body is no JSON"));
+  CHECK(has(f.predict(pad + "{"), "the body is not JSON"));
+  CHECK(has(f.predict(R"({"instances":[[4,5]]})" + std::string(1, '\0') + "{"), "its byte 21 is zero"));
+  CHECK(has(f.ask(http_client::post("/v2/models/m/infer", pad)), "the body is not JSON"));
   CHECK(f.predict(R"({"instances":[[4,5]]})" + pad).ends_with("[[9,0,0]]}"));
 }
 
@@ -413,7 +413,7 @@ TEST_CASE("much JSON that waits to be read is bounded") {
   std::string const said = f.predict(body);
   CHECK(has(said, "429 Too Many Requests"));
   CHECK(has(said, "Retry-After: 1"));
-  CHECK(has(said, "bytes of JSON wait to be read already"));
+  CHECK(has(said, "bytes of JSON are already waiting to be parsed"));
   CHECK(f.predict(R"({"instances":[[4,5]]})").ends_with("[[9,0,0]]}"));
   for (auto const& read : held) read();
   for (auto& one : all) CHECK(one.get().ends_with("[[3,0,0]]}"));
@@ -485,7 +485,7 @@ TEST_CASE("the newest versions are answered at one time, as many as are kept") {
   CHECK(has(f.ask(http_client::get("/v2/models/m/versions/5/ready")), "200 OK"));
   f.take_over(7, 200);
   CHECK(has(by("/versions/5"), "404"));
-  CHECK(has(by("/versions/5"), "there is no version 5 here, but 7, 6"));
+  CHECK(has(by("/versions/5"), "no version 5: this server has 7, 6"));
   CHECK(has(f.ask(http_client::get("/v2/models/m/versions/5/ready")), "404"));
   CHECK(has(by("/versions/6"), "[103,"));
   CHECK(has(by("/versions/7"), "[203,"));
@@ -677,15 +677,15 @@ TEST_CASE("a newer checkpoint of a wrong size is told of once, and the model at 
   CHECK(model.now()->version() == 8);
   CHECK(model.failed() == 1);
   CHECK(model.lag() == 0);
-  CHECK(sink->count("version-5 is taken instead") == 1);
-  CHECK(sink->count("version-6 is taken instead") == 1);
+  CHECK(sink->count("version-5 instead") == 1);
+  CHECK(sink->count("version-6 instead") == 1);
   std::filesystem::rename(dir / "all", dir / "away");
-  CHECK(eventually([&] { return sink->count("no such file or directory; the model at work") == 1; }));
+  CHECK(eventually([&] { return sink->count("no such file or directory; keeping the current model") == 1; }));
   std::filesystem::rename(dir / "away", dir / "all");
   put(10, true);
   changed.acquire();
   // A look that the rename met in its midst may have had another error to tell.
-  CHECK(sink->count("no such file or directory; the model at work stays") == 1);
+  CHECK(sink->count("no such file or directory; keeping the current model") == 1);
 }
 
 }  // namespace serve_service_test

@@ -46,7 +46,7 @@ TEST_CASE("values of each datatype become those that the model asks for") {
   yes.append("BOOL", "\1", 1);
   CHECK(yes.floats == std::vector<float>{1});
   CHECK_THROWS_WITH(yes.append("BOOL", "\2", 1),
-                    "input 'x' has a byte that is neither 0 nor 1, which is no BOOL");
+                    "input 'x' has a byte that is neither 0 nor 1, and so not a BOOL");
   double const huge = 1e300;
   std::string const bytes(reinterpret_cast<char const*>(&huge), sizeof huge);
   CHECK_THROWS_WITH(yes.append("FP64", bytes, 1), "input 'x' has 1e+300, which float32 cannot hold");
@@ -72,7 +72,7 @@ TEST_CASE("lists within lists have extents, and are of one length at one depth")
   CHECK_THROWS_WITH(extents("[[1,2],[3]]"), "input 'x' has lists of 2 and of 1 values side by side");
   for (char const* const wrong : {"[1,[2]]", "[[1],2]", "[[1],[[2]]]", "[[[1]],[2]]"})
     CHECK_THROWS_WITH(extents(wrong), "input 'x' has values and lists side by side");
-  CHECK_THROWS_WITH(extents("[[[[[[[[[1]]]]]]]]]"), "input 'x' has lists within more than 8");
+  CHECK_THROWS_WITH(extents("[[[[[[[[[1]]]]]]]]]"), "input 'x' has lists nested more than 8 deep");
 }
 
 TEST_CASE("what a record lacks is null, nothing, or no number") {

@@ -220,7 +220,7 @@ EDL_INLINE checkpoint_search find_checkpoint(std::string const& directory, check
   if (!unfinished.empty())
     found.unfinished =
         fmt::format("checkpoint {} has no manifest.json, so its writer did not finish it: {}", unfinished,
-                    found.newest ? *found.newest + " is taken instead" : "there is no older one");
+                    found.newest ? "using " + *found.newest + " instead" : "no older one exists");
   return found;
 }
 
@@ -233,7 +233,7 @@ EDL_INLINE std::string checkpoint_search::warning() const {
     others = fmt::format(", and so are {} older ones", passed_over.size() - 1);
   return fmt::format("checkpoint {} is passed over ({}){}; {}", passed_over.front().path,
                      passed_over.front().why, others,
-                     newest ? fmt::format("{} is taken instead", *newest) : "there is no older one");
+                     newest ? fmt::format("using {} instead", *newest) : "no older one exists");
 }
 
 EDL_INLINE std::optional<std::string> newest_valid(std::string const& directory, check how) {

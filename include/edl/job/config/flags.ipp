@@ -241,8 +241,8 @@ inline void data(table& t) {
          "(with a GPU: one thread for each core)")
       .from(0, 256);
   t.flag("max_task_retries", &job_options::data::max_task_retries, "master",
-         "attempts at a task that fails; if the content of a record is the cause, only one other worker "
-         "tries it again, if there is one")
+         "attempts at a task that fails; if the content of a record is the cause, only one other worker, if "
+         "any, tries it again")
       .from(1, 1000);
 }
 
@@ -252,7 +252,8 @@ inline void computing(table& t) {
          "compute threads of a worker; 0: the cores that its cgroup grants, shared with the other workers of "
          "a local job")
       .from(0, 1024);
-  t.flag("device", &job_options::compute::device, "workers", "what computes; auto: a GPU where there is one");
+  t.flag("device", &job_options::compute::device, "workers",
+         "device that computes; auto: a GPU if the machine has one");
   t.flag("precision", &job_options::compute::precision, "workers",
          "precision of products; tf32: on a GPU, with factors rounded to 11 bits; bfloat16: with factors "
          "rounded to 8 bits, and so are the samples between convolutions, on a GPU between all layers; int8: "
@@ -285,7 +286,7 @@ inline void computing(table& t) {
          "print how the network is computed (variables, steps, memory, kernels), and exit");
   t.flag("dry_run", &job::dry_run, "all",
          "try the data, a step, an evaluation, a checkpoint and the export with one minibatch for each "
-         "worker, report what was done, and keep nothing")
+         "worker, report the results, and keep nothing")
       .only({command::train});
   t.flag("profile", &job_options::compute::profile, "workers",
          "directory for a profile of each worker: the time for reading, each layer, the loss, the optimiser, "
@@ -322,10 +323,10 @@ inline void training(table& t) {
       .elasticdl();
   t.flag("fixed_global_batch", &job_options::training::fixed_global_batch, "master, workers",
          "all-reduce: a step always has --num_workers minibatches and gives the same bits, however many "
-         "workers there are")
+         "workers run")
       .only(train);
   t.flag("allreduce_transport", &job_options::training::allreduce_transport, "workers",
-         "all-reduce: what sums gradients; auto: the workers' GPUs by NCCL if all of them can join, "
+         "all-reduce: where gradients are summed; auto: the workers' GPUs by NCCL if all of them can join, "
          "otherwise the hosts; ring: the hosts")
       .only(train);
   t.flag(
@@ -528,7 +529,7 @@ inline void log(table& t) {
          "cluster or started by hand do");
   t.flag("dashboard", &job_options::observe::dashboard, "master",
          "serve a read-only page about the running job at this port; 0: any free port, which the log names; "
-         "without the flag there is no page")
+         "without the flag: no page")
       .from(0, 65535)
       .only({command::train});
   t.flag("dashboard_host", &job_options::observe::dashboard_host, "master",

@@ -89,7 +89,7 @@ inline constexpr std::pair<std::string_view, std::string_view> named_otherwise[]
 
 EDL_INLINE std::vector<foreign_flag> const& foreign_flags() {
   static constexpr std::string_view compiled =
-      "the model's struct says it, and was compiled with it; nothing is looked up by name";
+      "the model's struct has it, and was compiled with it; nothing is looked up by name";
   static constexpr std::string_view one_loop =
       "the program's own training loop is the only one, and all of its parts always run";
   static std::vector<foreign_flag> const all{
@@ -100,8 +100,8 @@ EDL_INLINE std::vector<foreign_flag> const& foreign_flags() {
       {"optimizer", compiled, {}},
       {"eval_metrics_fn", compiled, {}},
       {"callbacks",
-       "there are no callbacks: the struct's schedule sets the learning rate, --max_step ends a job, and "
-       "--checkpoint_steps, --evaluation_steps and --output say what is written, and when",
+       "edl has no callbacks: the struct's schedule sets the learning rate, --max_step ends a job, and "
+       "--checkpoint_steps, --evaluation_steps and --output control what is written, and when",
        {}},
       {"custom_data_reader",
        "the format of records is found out from the files; the struct's `open` reads one of its own",
@@ -120,22 +120,18 @@ EDL_INLINE std::vector<foreign_flag> const& foreign_flags() {
       {"task_fault_tolerance", one_loop, "true"},
       {"relaunch_timeout_worker", "a worker too long at a task loses it to another, always", "false"},
       {"need_tf_config", "roles find each other through the master; no TF_CONFIG is needed", "false"},
-      {"use_go_ps", "there is one kind of parameter server", "false"},
+      {"use_go_ps", "edl has one kind of parameter server", "false"},
       {"evaluation_start_delay_secs",
        "evaluations run every --evaluation_steps versions, not by the clock",
        {}},
       {"evaluation_throttle_secs", "evaluations run every --evaluation_steps versions, not by the clock", {}},
-      {"docker_tlscert",
-       "the Docker engine is asked as DOCKER_HOST, DOCKER_TLS_VERIFY and DOCKER_CERT_PATH say",
-       {}},
-      {"docker_tlskey",
-       "the Docker engine is asked as DOCKER_HOST, DOCKER_TLS_VERIFY and DOCKER_CERT_PATH say",
-       {}},
+      {"docker_tlscert", "DOCKER_HOST, DOCKER_TLS_VERIFY and DOCKER_CERT_PATH name the Docker engine", {}},
+      {"docker_tlskey", "DOCKER_HOST, DOCKER_TLS_VERIFY and DOCKER_CERT_PATH name the Docker engine", {}},
       {"worker_id", "the master numbers the processes that it starts; by hand, WORKER_ID does", {}},
       {"ps_id", "the master numbers the processes that it starts; by hand, PS_ID does", {}},
-      {"master_addr", "processes are told the master's address by MASTER_ADDR", {}},
-      {"ps_addrs", "the master tells workers where the servers are", {}},
-      {"job_type", "data, steps and --validation_data say what a job does", {}},
+      {"master_addr", "MASTER_ADDR gives processes the master's address", {}},
+      {"ps_addrs", "workers get the servers' addresses from the master", {}},
+      {"job_type", "the command and --validation_data determine what a job does", {}},
   };
   return all;
 }
@@ -149,7 +145,8 @@ EDL_INLINE std::string why_not_here(std::string_view name) {
   for (auto const& [theirs, ours] : detail::named_otherwise)
     if (theirs == name) return fmt::format("is --{} here", ours);
   if (name == "learning_rate" || name == "lr" || name == "weight_decay")
-    return "is of the model here: its schedule or optimiser says it, or a hyperparameter, --set NAME=VALUE";
+    return "belongs to the model here: set it in its schedule or optimiser, or as a hyperparameter, --set "
+           "NAME=VALUE";
   for (foreign_flag const& f : foreign_flags())
     if (f.name == name) return fmt::format("has no meaning here: {}; leave it out", f.why);
   return {};

@@ -51,9 +51,9 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
        "only with --use_async does a worker train a copy of its own between pulls"},
       {"get_model_steps", synchronous_servers,
        "only with --use_async does a worker train a copy of its own between pulls"},
-      {"verify_gradients", is_local, "Local is one process, and has no second one to compare with"},
-      {"leave_bad_nodes", is_local, "Local is one process, which has no siblings"},
-      {"gradients", is_local, "Local is one process, whose gradients do not travel"},
+      {"verify_gradients", is_local, "Local is one process, with no second one to compare with"},
+      {"leave_bad_nodes", is_local, "Local is one process, without siblings"},
+      {"gradients", is_local, "Local is one process, and sends no gradients"},
       {"fixed_global_batch", no_sums, "it is of --distribution_strategy=AllreduceStrategy"},
       {"allreduce_transport", no_sums, "it is of --distribution_strategy=AllreduceStrategy"},
       {"table_copies", no_sums, "it is of --distribution_strategy=AllreduceStrategy"},
@@ -81,7 +81,7 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"ignore_damaged_checkpoints", without_checkpoints, none_kept},
       {"skip_mismatch",
        [](parsed_flags const& a) { return a.job.checkpoints.checkpoint_dir_for_init.empty(); },
-       "there is no --checkpoint_dir_for_init to take variables from"},
+       "it needs --checkpoint_dir_for_init to take variables from"},
       {"activations",
        [](parsed_flags const& a) {
          return does_not_train(a) && a.job.compute.precision != precision::bfloat16;
@@ -98,7 +98,7 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
        },
        "nothing is measured with --deterministic or --verify_gradients, or other --kernels than measured"},
       {"num_minibatches_per_task", [](parsed_flags const& a) { return a.records_per_task > 0; },
-       "--records_per_task says how large a task is"},
+       "--records_per_task sets the size of a task"},
   };
   return all;
 }

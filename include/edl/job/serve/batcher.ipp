@@ -105,7 +105,7 @@ EDL_INLINE void batcher::work() {
       more_.wait_until(lock, until);
       continue;
     }
-    invariant(!computing_, "the thread of its own computes one batch at a time");
+    invariant(!computing_, "the batcher's own thread computes one batch at a time");
     auto batch = take();
     computing_ = true;
     lock.unlock();
@@ -123,7 +123,7 @@ EDL_INLINE void batcher::work() {
 }
 
 EDL_INLINE std::vector<std::shared_ptr<batcher::request>> batcher::take() {
-  invariant(!queue_.empty(), "a batch is taken where something waits");
+  invariant(!queue_.empty(), "a batch is taken only if a request waits");
   std::vector<std::shared_ptr<request>> batch;
   std::size_t rows = 0;
   model const by = queue_.front()->by;
@@ -137,7 +137,7 @@ EDL_INLINE std::vector<std::shared_ptr<batcher::request>> batcher::take() {
     batch.push_back(std::move(*next));
     next = queue_.erase(next);
   }
-  invariant(!batch.empty(), "the first that waits is in the next batch");
+  invariant(!batch.empty(), "the request that has waited longest is in the next batch");
   invariant(rows <= std::size_t(options_.max_batch) || batch.size() == 1,
             "a batch is no larger than is allowed, unless by a single request");
   invariant(rows <= waiting_, "no more records are taken than wait");

@@ -65,8 +65,8 @@ EDL_INLINE followed_model::followed_model(train::program const& p, options o, lo
                                           std::function<void()> changed)
     : program_(p), options_(std::move(o)), log_(std::move(log)), changed_(std::move(changed)) {
   if (options_.wait && !is_there()) {
-    missing_ = fmt::format("there is no model in {} yet", options_.path);
-    log_.warning(fmt::format("{}: it is waited for", missing_));
+    missing_ = fmt::format("no model in {} yet", options_.path);
+    log_.warning(fmt::format("{}: waiting for one", missing_));
   } else {
     find_first();
   }
@@ -93,7 +93,7 @@ EDL_INLINE void followed_model::find_first() {
   loaded_model first{load(options_.path)};
   {
     std::lock_guard const lock(mutex_);
-    invariant(all_.empty(), "the first model is found where there is none");
+    invariant(all_.empty(), "the first model is found once");
     all_.push_back(std::move(first));
     missing_.clear();
   }
@@ -162,9 +162,8 @@ EDL_INLINE followed_model::model followed_model::load(std::string const& path) c
   made->warm_up(options_.max_batch);
   if (std::string const& why = made->inputs_unknown(); !why.empty())
     log_.warning(fmt::format(
-        "{} does not list its inputs, and `feed` refuses zeros and empty texts ({}): there may be more "
-        "inputs "
-        "than those that were found, so any are accepted; a model trained by this version lists them",
+        "{} does not list its inputs, and `feed` rejects zeros and empty strings ({}): inputs beyond those "
+        "found may exist, so any are accepted; a model trained by this version lists them",
         made->path(), why));
   return made;
 }
@@ -222,7 +221,7 @@ EDL_INLINE void followed_model::follow() {
         std::lock_guard const guard(mutex_);
         missing_ = why;
       } else {
-        try_later(fmt::format("{}; the model at work stays", e.what()));
+        try_later(fmt::format("{}; keeping the current model", e.what()));
       }
     }
     lock.lock();
@@ -232,8 +231,7 @@ EDL_INLINE void followed_model::follow() {
 EDL_INLINE void followed_model::try_later(std::string const& what) {
   ++failed_;
   again_ = clock::now() + pause_;
-  log_.warning(fmt::format("{}, and it is tried again in {:.3g} s", what,
-                           std::chrono::duration<double>(pause_).count()));
+  log_.warning(fmt::format("{}; retrying in {:.3g} s", what, std::chrono::duration<double>(pause_).count()));
   pause_ = std::min<std::chrono::milliseconds>(2 * pause_, std::chrono::minutes(1));
 }
 
@@ -246,7 +244,7 @@ EDL_INLINE void followed_model::let_go() {
       all_, [](loaded_model const& m) { return m.kept || m.of.use_count() > 1; });
   gone.assign(std::move_iterator(unused.begin()), std::move_iterator(unused.end()));
   all_.erase(unused.begin(), unused.end());
-  invariant(!all_.empty() && all_.front().kept, "the model at work is kept");
+  invariant(!all_.empty() && all_.front().kept, "the current model is kept");
 }
 
 /// If a model has the right sizes but is damaged: loads the newest intact one, if it is newer than the
@@ -267,13 +265,13 @@ EDL_INLINE void followed_model::look() {
     older = !damaged_.empty() && detail::position_of(detail::path_of(found)) < at_;
   } catch (std::exception const& e) {
     // A job that starts over has no model for a while.
-    return tell(fmt::format("{}; the model at work stays", e.what()));
+    return tell(fmt::format("{}; keeping the current model", e.what()));
   }
   bool const is_newest = older ? damaged_ == now()->path()
                                : found == tried_ && again_ == clock::time_point::max() && damaged_.empty();
   {
     std::lock_guard const lock(mutex_);
-    invariant(!all_.empty(), "a newer model is looked for beside the one at work");
+    invariant(!all_.empty(), "only a server with a model looks for a newer one");
     clock::time_point& since = all_.front().newer_since;
     since = is_newest ? never : std::min(since, clock::now());
   }
@@ -287,9 +285,9 @@ EDL_INLINE void followed_model::look() {
   } catch (error const& e) {
     next = load_whole();
     if (!next) throw;
-    try_later(fmt::format("{}; {} is taken instead", e.what(), next->path()));
+    try_later(fmt::format("{}; using {} instead", e.what(), next->path()));
   }
-  invariant(next != nullptr, "the model that is to be served has been read");
+  invariant(next != nullptr, "a served model has been read");
   at_ = detail::position_of(next->path());
   log_.info(fmt::format("serves version {} of {}", next->version(), next->path()));
   {
@@ -300,7 +298,7 @@ EDL_INLINE void followed_model::look() {
     ++loaded_;  // before any other thread sees it
     all_.insert(all_.begin(), loaded_model{std::move(next)});
     invariant(std::ranges::count_if(all_, &loaded_model::kept) <= std::max(options_.keep, 1),
-              "no more versions are kept than were asked for");
+              "no more versions are kept than --keep_versions allows");
   }
   let_go();
   if (changed_) changed_();

@@ -58,7 +58,7 @@ inline void refuse_twice(std::string_view body) {
           return printable(trimmed(rest.substr(0, rest.find_first_of(",}\n"))), 32);
         };
         throw http::failure(400,
-                            fmt::format("'{}' stands twice in one object of the body: with {} and with {}",
+                            fmt::format("'{}' occurs twice in one object of the body: with {} and with {}",
                                         printable(twice->name), shown(twice->rest), shown(twice[1].rest)));
       }
       open.pop_back();
@@ -78,7 +78,7 @@ inline json parsed(std::string_view body) {
     throw http::failure(400, fmt::format("the body is nested deeper than {} levels", most_nesting));
   // The parser would take a zero byte for the end of the body.
   if (auto const at = body.find('\0'); at != body.npos)
-    throw http::failure(400, fmt::format("the body is no JSON: byte {} of it is zero", at));
+    throw http::failure(400, fmt::format("the body is not JSON: its byte {} is zero", at));
   json all = body.find("NaN") == body.npos ? json::parse(body) : json::parse(without_nan(body));
   refuse_twice(body);
   return all;
@@ -133,13 +133,12 @@ std::shared_ptr<question const> checked(Read&& read) {
     read(*q);
     return q;
   } catch (json::parse_error const& e) {
-    throw http::failure(
-        400, fmt::format("the body is no JSON (at its byte {}); where tensors are bytes behind it, "
-                         "Inference-Header-Content-Length says how long the JSON is",
-                         e.byte));
+    throw http::failure(400, fmt::format("the body is not JSON (at its byte {}); if binary tensors follow "
+                                         "the JSON, Inference-Header-Content-Length must give its length",
+                                         e.byte));
   } catch (json::exception const& e) {
     if (e.id == 406) throw http::failure(400, "a number of the body is too large");
-    throw http::failure(400, "a field of the body is missing, or of another type than it should be");
+    throw http::failure(400, "a field of the body is missing, or has the wrong type");
   } catch (http::failure const&) {
     throw;
   } catch (error const& e) {
@@ -148,10 +147,9 @@ std::shared_ptr<question const> checked(Read&& read) {
 }
 
 inline void check_rows(std::size_t rows, std::size_t most) {
-  if (rows == 0) throw http::failure(400, "there is no record in the request");
+  if (rows == 0) throw http::failure(400, "the request has no records");
   if (rows > most)
-    throw http::failure(
-        413, fmt::format("there are {} records in the request; at most {} are taken at once", rows, most));
+    throw http::failure(413, fmt::format("the request has {} records; at most {} are allowed", rows, most));
 }
 
 /// The number of values in a shape, whose first extent is the number of records.
@@ -162,7 +160,8 @@ inline std::size_t count_of(json const& shape, std::string const& name, std::vec
     throw http::failure(400, fmt::format("input '{}' has no shape", name));
   for (json const& one : shape) {
     if (!one.is_number_unsigned())
-      throw http::failure(400, fmt::format("input '{}' has a shape of other things than extents", name));
+      throw http::failure(400,
+                          fmt::format("input '{}' has a shape with an element that is not an extent", name));
     auto const extent = one.get<std::uint64_t>();
     if (extent > (std::uint64_t(1) << 31) / std::max<std::size_t>(count, 1))
       throw http::failure(413, fmt::format("the shape of input '{}' is too large", name));
@@ -225,7 +224,7 @@ inline void choose_outputs(question& q, json const& body, model_face const& of) 
                             fmt::format("the model has no output '{}'; it has {}", printable(name), all));
       }
       if (std::ranges::find(q.outputs, name, &answer_output::name) != q.outputs.end())
-        throw http::failure(400, fmt::format("output '{}' is asked for twice", printable(name)));
+        throw http::failure(400, fmt::format("output '{}' is requested twice", printable(name)));
       q.outputs.push_back(*found);
       q.binary.push_back(flag_in(one, "binary_data", fmt::format("output '{}'", printable(name)), binary));
     }
@@ -328,7 +327,7 @@ inline inference_head read_head(std::string_view text, model_face const& of, std
                           : type.find("INT") != type.npos ? example::kind::integers
                                                           : example::kind::floats);
     if (std::ranges::find(q.inputs, t.name, &tensor::name) != q.inputs.end())
-      throw http::failure(400, fmt::format("input '{}' stands there twice", t.name));
+      throw http::failure(400, fmt::format("input '{}' occurs twice", t.name));
     std::vector<std::size_t> extents;
     std::size_t const count = count_of(need(one, "shape", called), t.name, extents, q.rows, most);
     auto& tail = h.tails.emplace_back();
@@ -345,9 +344,9 @@ inline inference_head read_head(std::string_view text, model_face const& of, std
       check_numbers(t, type);
       if (t.size() != count)
         throw http::failure(
-            400, fmt::format("input '{}' has {} values, and its shape wants {}", t.name, t.size(), count));
+            400, fmt::format("input '{}' has {} values, but its shape needs {}", t.name, t.size(), count));
       if (nested.size() > 1 && nested != extents)
-        throw http::failure(400, fmt::format("input '{}' has lists of {}, and its shape is {}", t.name,
+        throw http::failure(400, fmt::format("input '{}' has lists of {}, but its shape is {}", t.name,
                                              shown_extents(nested), shown_extents(extents)));
     }
     t.extents.assign(extents.begin() + 1, extents.end());
@@ -380,21 +379,19 @@ EDL_INLINE std::shared_ptr<question const> read_inference(std::string body, std:
       if (auto const& tail = h.tails[k]) {
         tensor& t = q.inputs[k];
         if (!header)
-          throw http::failure(400,
-                              fmt::format("input '{}' has 'binary_data_size', and the request has no field "
-                                          "Inference-Header-Content-Length, which says where the JSON ends",
-                                          t.name));
+          throw http::failure(
+              400, fmt::format("input '{}' has 'binary_data_size', but the request has no "
+                               "Inference-Header-Content-Length field, which gives the length of the JSON",
+                               t.name));
         if (tail->bytes > rest.size())
           throw http::failure(
-              400, fmt::format(
-                       "input '{}' is cut off: {} of its {} bytes are there; is {} the length of the JSON, "
-                       "which Inference-Header-Content-Length gives?",
-                       t.name, rest.size(), tail->bytes, *header));
+              400, fmt::format("input '{}' is truncated: only {} of its {} bytes follow; is {}, the value of "
+                               "Inference-Header-Content-Length, the length of the JSON?",
+                               t.name, rest.size(), tail->bytes, *header));
         t.append(tail->datatype, rest.substr(0, tail->bytes), tail->values);
         rest.remove_prefix(tail->bytes);
       }
-    if (!rest.empty())
-      throw http::failure(400, fmt::format("{} bytes behind the last input belong to none", rest.size()));
+    if (!rest.empty()) throw http::failure(400, fmt::format("{} bytes follow the last input", rest.size()));
     share_out(q.inputs, q.rows);
   });
 }
@@ -475,9 +472,9 @@ EDL_INLINE std::shared_ptr<question const> read_predict(std::string_view body, m
     auto const* const given_name = field(all, "signature_name");
     std::string const signature = given_name ? text_field(*given_name, "signature_name", the_request) : "";
     if (!signature.empty() && signature != "serving_default" && signature != "probabilities")
-      throw http::failure(400,
-                          fmt::format("there is no signature '{}', but 'serving_default' and 'probabilities'",
-                                      printable(signature)));
+      throw http::failure(
+          400, fmt::format("no signature '{}': the model has 'serving_default' and 'probabilities'",
+                           printable(signature)));
     for (answer_output const& o : of.outputs)
       if (o.how == answer_output::form::numbers || signature == "probabilities") q.outputs.push_back(o);
     std::vector<tensor>& inputs = q.inputs;

@@ -40,7 +40,7 @@ inline void tell_model(http::response& r, prediction_session const& by, double l
 
 inline void check_encoding(http::request const& r) {
   if (auto const how = r.field("content-encoding"); !how.empty() && how != "identity")
-    throw http::failure(415, "the body is compressed: send it as it is");
+    throw http::failure(415, "the body is compressed: send it uncompressed");
 }
 
 }  // namespace detail
@@ -56,17 +56,16 @@ EDL_INLINE service::service(net::node& on, std::string name, followed_model& fol
                      : [this](std::function<void()> work) { asio::post(thread_, std::move(work)); }) {
   using enum metric_type;
   numbers_.describe("edl_serve_requests_total", counter,
-                    "Requests for predictions, by the code of their answers.");
-  numbers_.describe("edl_serve_request_seconds", histogram, "Time of a request in this process.",
+                    "Requests for predictions, by the status code of their replies.");
+  numbers_.describe("edl_serve_request_seconds", histogram, "Time that requests spent in this process.",
                     {0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5});
-  numbers_.describe("edl_serve_records_total", counter, "Records that were predicted.");
-  numbers_.describe("edl_serve_batches_total", counter, "Batches that were computed.");
-  numbers_.describe("edl_serve_waiting_records", gauge, "Records that wait for a batch.");
-  numbers_.describe("edl_serve_model_version", gauge, "Version of the model at work.");
+  numbers_.describe("edl_serve_records_total", counter, "Predicted records.");
+  numbers_.describe("edl_serve_batches_total", counter, "Computed batches.");
+  numbers_.describe("edl_serve_waiting_records", gauge, "Records waiting for a batch.");
+  numbers_.describe("edl_serve_model_version", gauge, "Version of the current model.");
   numbers_.describe("edl_serve_lag_seconds", gauge,
-                    "Time since there is a newer model than the one at work.");
-  numbers_.describe("edl_serve_models_total", counter,
-                    "Models that were to take another's place, by result.");
+                    "Time since a newer model than the current one appeared.");
+  numbers_.describe("edl_serve_models_total", counter, "Attempts to replace the current model, by result.");
 }
 
 EDL_INLINE service::known_model& service::known(model const& m) {
@@ -89,21 +88,21 @@ EDL_INLINE std::vector<std::string> service::versions() const {
 EDL_INLINE service::model service::model_of(std::vector<std::string> const& arguments) const {
   std::string const& name = arguments.at(0);
   if (name != name_)
-    throw http::failure(404, fmt::format("there is no model '{}' here, but '{}'", name, name_));
+    throw http::failure(404, fmt::format("no model '{}': this server has '{}'", name, name_));
   auto const now = model_.now();
   if (!now) throw http::failure(503, model_.missing(), {{"Retry-After", "1"}});
   if (arguments.size() < 2) return now;
   std::string const& version = arguments[1];
   for (model const& m : model_.kept())
     if (std::to_string(m->version()) == version) return m;
-  throw http::failure(
-      404, fmt::format("there is no version {} here, but {}", version, fmt::join(versions(), ", ")));
+  throw http::failure(404,
+                      fmt::format("no version {}: this server has {}", version, fmt::join(versions(), ", ")));
 }
 
 EDL_INLINE asio::awaitable<std::shared_ptr<question const>> service::read_elsewhere(
     std::size_t bytes, std::function<std::shared_ptr<question const>()> read) {
   if (*unread_ > 0 && *unread_ + bytes > detail::most_unread)
-    throw http::failure(429, fmt::format("{} bytes of JSON wait to be read already", *unread_),
+    throw http::failure(429, fmt::format("{} bytes of JSON are already waiting to be parsed", *unread_),
                         {{"Retry-After", "1"}});
   *unread_ += bytes;
   auto const r = std::make_shared<detail::elsewhere_read>(node_.executor());
@@ -116,16 +115,16 @@ EDL_INLINE asio::awaitable<std::shared_ptr<question const>> service::read_elsewh
       r->failed = std::current_exception();
     }
     node.post([r, bytes, unread] {
-      invariant(*unread >= bytes, "no more bytes are read than wait to be");
+      invariant(*unread >= bytes, "no more bytes are parsed than are waiting");
       *unread -= bytes;
-      invariant(!r->ended, "a question is read once");
+      invariant(!r->ended, "a request is parsed once");
       r->ended = true;
       r->done.notify_here();
     });
   });
   while (!r->ended) co_await r->done.wait();
   if (r->failed) std::rethrow_exception(r->failed);
-  invariant(r->q != nullptr, "a question that could be read is there");
+  invariant(r->q != nullptr, "a parsed request exists");
   co_return r->q;
 }
 
@@ -135,7 +134,7 @@ EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
   std::optional<std::size_t> header;
   if (auto const text = r.field("inference-header-content-length"); !text.empty()) {
     header = number_from<std::size_t>(text);
-    if (!header) throw http::failure(400, "Inference-Header-Content-Length is no number");
+    if (!header) throw http::failure(400, "Inference-Header-Content-Length is not a number");
   }
   std::size_t const most(options_.max_batch);
   std::shared_ptr<question const> q;
@@ -212,7 +211,7 @@ EDL_INLINE std::vector<http::route> service::routes() {
   auto const ready = [this](request const& r) -> response {
     bool const of_model = !r.arguments.empty();
     if (of_model) model_of(r.arguments);
-    if (draining_) throw http::failure(503, "the server is about to end");
+    if (draining_) throw http::failure(503, "the server is shutting down");
     if (!model_.now()) throw http::failure(503, model_.missing());
     return {.body = of_model ? nlohmann::json{{"name", name_}, {"ready", true}}.dump() : "{\"ready\":true}"};
   };
@@ -225,9 +224,8 @@ EDL_INLINE std::vector<http::route> service::routes() {
     });
   };
   auto const unlabelled = [](std::vector<std::string> const& arguments) {
-    throw http::failure(404,
-                        fmt::format("there is no label '{}': the newest version is asked for without one",
-                                    printable(arguments.at(1))));
+    throw http::failure(404, fmt::format("no label '{}': leave the label out to get the newest version",
+                                         printable(arguments.at(1))));
   };
   auto const labelled = [unlabelled](request const& r) -> response {
     unlabelled(r.arguments);
@@ -257,7 +255,7 @@ EDL_INLINE std::vector<http::route> service::routes() {
   auto const called = [this](std::vector<std::string> const& arguments) {
     bool const method = arguments.back().find(':') != std::string::npos;
     if (method && (arguments.size() > 1 || arguments.front() != name_))
-      throw http::failure(404, "of TensorFlow Serving's methods only NAME:predict is answered");
+      throw http::failure(404, "of TensorFlow Serving's methods only NAME:predict is supported");
     model_of(arguments);
   };
   auto const refused = [this](int code) { count(code); };

@@ -47,7 +47,7 @@ float as_float(std::string const& name, T value) {
 template <class T>
 void append_values(tensor& to, std::string_view bytes, std::size_t count) {
   if (bytes.size() / sizeof(T) != count || bytes.size() % sizeof(T) != 0)
-    throw bad(fmt::format("input '{}' has {} bytes, and its shape wants {} values of {}", to.name,
+    throw bad(fmt::format("input '{}' has {} bytes, but its shape needs {} values of {}", to.name,
                           bytes.size(), count, sizeof(T)));
   if constexpr (std::is_same_v<T, float>)
     if (to.kind == example::kind::floats && to.size() == 0) {
@@ -63,34 +63,33 @@ void append_values(tensor& to, std::string_view bytes, std::size_t count) {
       to.integers.push_back(std::in_range<std::int64_t>(value) ? std::int64_t(value)
                                                                : throw beyond(to.name, std::uint64_t(value)));
     else
-      throw bad(fmt::format("input '{}' is of whole numbers", to.name));
+      throw bad(fmt::format("input '{}' takes whole numbers", to.name));
   }
 }
 
 inline void append_texts(tensor& to, std::string_view bytes, std::size_t count) {
   if (to.kind != example::kind::strings)
-    throw bad(fmt::format("input '{}' is of numbers, and not BYTES", to.name));
+    throw bad(fmt::format("input '{}' takes numbers, not BYTES", to.name));
   while (!bytes.empty()) {
     std::uint32_t size = 0;
     if (bytes.size() >= sizeof size) std::memcpy(&size, bytes.data(), sizeof size);
     if (bytes.size() < sizeof size || size > bytes.size() - sizeof size)
-      throw bad(
-          fmt::format("input '{}' is cut off in text {}: before each one stand 4 bytes with its length, the "
-                      "lowest first",
-                      to.name, to.strings.size()));
+      throw bad(fmt::format(
+          "input '{}' is truncated in string {}: 4 bytes with its length, little-endian, precede each one",
+          to.name, to.strings.size()));
     to.strings.emplace_back(bytes.substr(sizeof size, size));
     bytes.remove_prefix(sizeof size + size);
   }
   if (to.strings.size() != count)
     throw bad(
-        fmt::format("input '{}' has {} texts, and its shape wants {}", to.name, to.strings.size(), count));
+        fmt::format("input '{}' has {} strings, but its shape needs {}", to.name, to.strings.size(), count));
 }
 
 /// Decodes {"b64": "aGk="}, the form in which TensorFlow Serving's clients write bytes.
 inline std::string bytes_of(nlohmann::json const& value, std::string const& of) {
   auto const text = value.find("b64");
   if (value.size() != 1 || text == value.end() || !text->is_string())
-    throw bad(fmt::format("input '{}' is of texts, or of bytes as {{\"b64\": …}}", of));
+    throw bad(fmt::format("input '{}' takes strings, or bytes as {{\"b64\": …}}", of));
   auto const& coded = text->get_ref<std::string const&>();
   std::string bytes(coded.size() / 4 * 3, '\0');
   auto const end = coded.find_last_not_of('=') + 1;
@@ -99,7 +98,7 @@ inline std::string bytes_of(nlohmann::json const& value, std::string const& of) 
       coded.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") >= end;
   if (!good || EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
                                reinterpret_cast<unsigned char const*>(coded.data()), int(coded.size())) < 0)
-    throw bad(fmt::format("input '{}' has a \"b64\" that is no Base64", of));
+    throw bad(fmt::format("input '{}' has a \"b64\" that is not Base64", of));
   bytes.resize(bytes.size() - (coded.size() - end));
   return bytes;
 }
@@ -129,13 +128,13 @@ inline void append_value(tensor& to, nlohmann::json const& value) {
     to.strings.push_back(value.get<std::string>());
   } else if (to.kind == integers) {
     if (!value.is_number_integer() && !value.is_boolean())
-      throw bad(fmt::format("input '{}' is of whole numbers", to.name));
+      throw bad(fmt::format("input '{}' takes whole numbers", to.name));
     if (value.is_number_unsigned() && !std::in_range<std::int64_t>(value.get<std::uint64_t>()))
       throw beyond(to.name, value.get<std::uint64_t>());
     to.integers.push_back(value.is_boolean() ? value.get<bool>() : value.get<std::int64_t>());
   } else {
     if (!value.is_number() && !value.is_boolean())
-      throw bad(fmt::format("input '{}' is of numbers", to.name));
+      throw bad(fmt::format("input '{}' takes numbers", to.name));
     to.floats.push_back(value.is_boolean() ? float(value.get<bool>())
                                            : as_float(to.name, value.get<double>()));
   }
@@ -152,7 +151,7 @@ class nested_values {
       leaves_ = true;
       return append_value(to_, values);
     }
-    if (depth == 8) refuse("lists within more than 8");
+    if (depth == 8) refuse("lists nested more than 8 deep");
     if (depth == extents.size()) {
       if (leaves_) refuse("values and lists side by side");
       extents.push_back(values.size());
@@ -220,11 +219,11 @@ EDL_INLINE void tensor::append_record(nlohmann::json const& values) {
     extents = shape;
   else if (detail::values_in(shape) != detail::values_in(extents))
     throw detail::bad(
-        fmt::format("instance {} has not as many values of input '{}' as the first: {}, and not {}", row,
-                    name, n, detail::values_in(extents)));
+        fmt::format("instance {} has another number of values of input '{}' than the first: {} instead of {}",
+                    row, name, n, detail::values_in(extents)));
   else if (shape != extents)
     throw detail::bad(
-        fmt::format("instance {} has another shape of input '{}' than the first: {}, and not {}", row, name,
+        fmt::format("instance {} has another shape of input '{}' than the first: {} instead of {}", row, name,
                     shown_extents(shape), shown_extents(extents)));
   starts.push_back(size());
   absent.push_back(false);
@@ -234,7 +233,7 @@ EDL_INLINE void tensor::append(std::string_view datatype, std::string_view bytes
   using namespace detail;
   if (datatype == "BYTES") return append_texts(*this, bytes, count);
   if (kind == example::kind::strings)
-    throw bad(fmt::format("input '{}' is of BYTES, and not {}", name, printable(datatype)));
+    throw bad(fmt::format("input '{}' takes BYTES, not {}", name, printable(datatype)));
   if (datatype == "FP32") return append_values<float>(*this, bytes, count);
   if (datatype == "FP64") return append_values<double>(*this, bytes, count);
   if (datatype == "FP16") return append_values<_Float16>(*this, bytes, count);
@@ -247,11 +246,11 @@ EDL_INLINE void tensor::append(std::string_view datatype, std::string_view bytes
   if (datatype == "UINT32") return append_values<std::uint32_t>(*this, bytes, count);
   if (datatype == "UINT16") return append_values<std::uint16_t>(*this, bytes, count);
   if (datatype == "BOOL" && std::ranges::any_of(bytes, [](char c) { return c != 0 && c != 1; }))
-    throw bad(fmt::format("input '{}' has a byte that is neither 0 nor 1, which is no BOOL", name));
+    throw bad(fmt::format("input '{}' has a byte that is neither 0 nor 1, and so not a BOOL", name));
   if (datatype == "UINT8" || datatype == "BOOL") return append_values<std::uint8_t>(*this, bytes, count);
   throw bad(
-      fmt::format("input '{}' has the datatype '{}', which is not taken: FP16, FP32, FP64, BF16, INT8 to "
-                  "INT64, UINT8 to UINT64, BOOL, BYTES",
+      fmt::format("input '{}' has the unsupported datatype '{}'; supported are FP16, FP32, FP64, BF16, INT8 "
+                  "to INT64, UINT8 to UINT64, BOOL, BYTES",
                   name, printable(datatype)));
 }
 
@@ -277,8 +276,8 @@ EDL_INLINE void share_out(std::span<tensor> inputs, std::size_t rows) {
   for (tensor& t : inputs) {
     if (!t.starts.empty()) continue;
     if (rows == 0 || t.size() % rows != 0)
-      throw detail::bad(
-          fmt::format("input '{}' has {} values, which {} records cannot share", t.name, t.size(), rows));
+      throw detail::bad(fmt::format("input '{}' has {} values, which cannot be divided among {} records",
+                                    t.name, t.size(), rows));
     if (t.nulls.empty()) continue;
     std::size_t const each = t.size() / rows;
     std::vector<std::size_t> missing(rows);

@@ -92,7 +92,7 @@ TEST_CASE("a torn last line is cut off, and what is no line of a history is drop
   file.append(training, 30, line(30));
   file.flush();
   CHECK(slurp(w.path) == line(10) + line(20) + line(30));
-  CHECK(has(w.said(), "history.jsonl: its last line is cut off, and is dropped"));
+  CHECK(has(w.said(), "history.jsonl: dropping its truncated last line"));
   CHECK(has(w.said(), "history.jsonl: 1 line that cannot be read is dropped"));
 }
 
@@ -104,12 +104,12 @@ TEST_CASE("what cannot be written is told once, and written when that is possibl
     file.append(training, step, line(step));
     file.flush();
   }
-  CHECK(job::count(w.said(), "the history of the job cannot be written for now: cannot open " + w.path) == 1);
+  CHECK(job::count(w.said(), "cannot write the job's history for now: cannot open " + w.path) == 1);
   std::filesystem::remove(w.path);
   file.append(training, 40, line(40));
   file.flush();
   CHECK(slurp(w.path) == line(10) + line(20) + line(30) + line(40));
-  CHECK(has(w.said(), "history.jsonl is written again"));
+  CHECK(has(w.said(), "history.jsonl can be written again"));
 }
 
 TEST_CASE("what is never written is counted at the end") {

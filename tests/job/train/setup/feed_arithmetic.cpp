@@ -176,17 +176,17 @@ TEST_CASE("ids beside numbers are not looked at") {
 
 TEST_CASE("what is more than a factor and a constant is refused, with the number and the way out") {
   std::string const more =
-      "by more than a factor and a constant of one number of the record; leave the flag out";
+      "by more than a factor and a constant from one number of the record; without the flag";
   CHECK(contains(refusal<of_three<logarithm>>(), "makes value 1 of input 'input' " + more));
   CHECK(contains(refusal<of_three<product>>(), "value 2 of input 'input'"));
   CHECK(contains(refusal<of_three<sum>>(), "value 0 of input 'input'"));
   CHECK(contains(refusal<of_three<clipped>>(), "value 0 of input 'input'"));
   CHECK(contains(refusal<of_three<rounded>>(), "of input 'input'"));
   CHECK(contains(refusal<of_three<by_text>>(), "value 0 of input 'input'"));
-  CHECK(contains(refusal<of_three<texts>>(), "reads no numbers"));
-  CHECK(contains(refusal<of_three<constant>>(), "depends on no number of a record"));
+  CHECK(contains(refusal<of_three<texts>>(), "reads only strings or bytes"));
+  CHECK(contains(refusal<of_three<constant>>(), "does not depend on any number of a record"));
   CHECK(contains(refusal<of_three<particular>>(), "it refuses one: no area is below 0"));
-  CHECK(contains(refusal<ids_alone>(), "takes ids alone"));
+  CHECK(contains(refusal<ids_alone>(), "takes only ids"));
 }
 
 }  // namespace feed_arithmetic_test

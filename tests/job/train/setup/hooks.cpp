@@ -95,10 +95,10 @@ TEST_CASE("a hook that throws is not called again, and the job trains to its end
   CAPTURE(j.log());
   std::string const goes_on = "; the job goes on, and this process does not call it again";
   CHECK(count(j.log(), "the model's on_step failed at version 1: no room for notes" + goes_on) == 1);
-  CHECK(count(j.log(),
-              "the model's on_evaluation failed at version 20: it has thrown something other than a "
-              "std::exception" +
-                  goes_on) == 1);
+  CHECK(
+      count(j.log(),
+            "the model's on_evaluation failed at version 20: it threw something other than a std::exception" +
+                goes_on) == 1);
   CHECK(count(j.log(), "failed at version") == 2);
   CHECK(of(slurp(dir / "notes"), "").size() == 2);
   CHECK(has(j.log(), "2048 records in the data set, 2048 counted once"));

@@ -107,8 +107,7 @@ TEST_CASE(
   CHECK(check("model.onnx").empty());
   CHECK_THROWS_WITH_AS(
       check("/nowhere/at/all/model.onnx"),
-      "--export_onnx=/nowhere/at/all/model.onnx: there is no directory /nowhere/at/all; make it first",
-      edl::error);
+      "--export_onnx=/nowhere/at/all/model.onnx: no directory /nowhere/at/all; create it first", edl::error);
   CHECK_THROWS_WITH_AS(check("/tmp"), "--export_onnx=/tmp: that is a directory; name a file in it",
                        edl::error);
   CHECK_THROWS_WITH_AS(check("new/"), doctest::Contains("that is a directory"), edl::error);
@@ -136,8 +135,8 @@ TEST_CASE(
   CHECK(check(dir / "empty").empty());
   for (char const* text : {"a,b\n1,2\n", "\x08\x08", "\x08\x08x", "\x08\x01\x12"}) {
     std::ofstream(dir / "data.csv") << text;
-    CHECK_THROWS_WITH_AS(check(dir / "data.csv"), doctest::Contains("the file there is no ONNX model, and"),
-                         edl::error);
+    CHECK_THROWS_WITH_AS(check(dir / "data.csv"),
+                         doctest::Contains("would overwrite a file that is not an ONNX model"), edl::error);
   }
   std::filesystem::create_symlink("empty", dir / "link");
   CHECK_THROWS_WITH_AS(check(dir / "link"), doctest::Contains("link: that is a link; name its target, "),

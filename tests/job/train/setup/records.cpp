@@ -227,11 +227,9 @@ TEST_CASE("what a damaged file hides is told to be in no count") {
   CHECK(j.wait() == 0);
   CAPTURE(j.log());
   CHECK(has(j.log(), "100 of the file's 100 bytes are left out"));
-  CHECK(
-      count(
-          j.log(),
-          "the content of a file from its damaged place on is left out as a whole; --max_damaged=0 does not "
-          "count those records, whose number is unknown") == 1);
+  CHECK(count(j.log(),
+              "the content of a file from its damaged place on is left out as a whole; --max_damaged=0 does "
+              "not count those records, because their number is unknown") == 1);
 }
 
 TEST_CASE("a schedule that ends long before the job is told, one that ends with it is not") {

@@ -31,7 +31,7 @@ TEST_CASE("a damaged newest checkpoint is passed over, and one line tells it") {
     CHECK(j.wait() == 0);
     CAPTURE(j.log());
     CHECK(count(j.log(), "checkpoint " + newest + " is passed over (" + file + " is damaged") == 1);
-    CHECK(has(j.log(), dir / "c/version-32 is taken instead"));
+    CHECK(has(j.log(), dir / "c/version-32 instead"));
     CHECK(has(j.log(), "going on from " + dir / "c/version-32"));
     CHECK(has(j.log(), "Epoch 1: 2048 records in the data set, 2048 counted once"));
   }
@@ -55,7 +55,7 @@ TEST_CASE("damaged checkpoints alone are no reason to begin anew without a word"
   job::run anew(train(with(flags, {"--ignore_damaged_checkpoints"})));
   CHECK(anew.wait() == 0);
   CAPTURE(anew.log());
-  CHECK(has(anew.log(), "there is no older one"));
+  CHECK(has(anew.log(), "no older one exists"));
   CHECK(has(anew.log(), "Epoch 0: 2048 records in the data set, 2048 counted once"));
   CHECK(edl::checkpoint::newest_valid(dir / "c") == dir / "c/version-64");
 }
@@ -111,8 +111,7 @@ TEST_CASE("an attempt that was never complete is no damage") {
   CHECK(j.wait() == 0);
   CAPTURE(j.log());
   CHECK(count(j.log(),
-              "/version-7 has no manifest.json, so its writer did not finish it: "
-              "there is no older one") == 1);
+              "/version-7 has no manifest.json, so its writer did not finish it: no older one exists") == 1);
   CHECK(names_in(dir / "c") == lines{".edl-epoch", ".edl-lock", "history.jsonl", "version-64"});
 }
 
@@ -151,7 +150,7 @@ TEST_CASE(
     job::run j(train(with(flags, {"--num_epochs=2"})));
     CHECK(j.wait() == 1);
     CAPTURE(j.log());
-    CHECK(has(j.log(), "holds checkpoints of --shuffle=false, and this command has true"));
+    CHECK(has(j.log(), "holds checkpoints of --shuffle=false, but this command has true"));
   }
 }
 
@@ -251,7 +250,7 @@ TEST_CASE("a stopped job says what there is to go on from") {
     return j.log();
   };
   job::scratch const dir;
-  CHECK(has(stopped({}), "nothing was kept, because there is no --checkpoint_dir"));
+  CHECK(has(stopped({}), "nothing was kept, because --checkpoint_dir is not given"));
   std::string const log = stopped({"--checkpoint_dir=" + dir / "a"});
   CAPTURE(log);
   auto const newest = edl::checkpoint::newest_valid(dir / "a");
@@ -291,7 +290,7 @@ TEST_CASE("training begins with what fits of another model, and what is frozen s
         train(with(with(begin, how), {"--freeze=dense/k*,batch_normalization/gamma", "--output=" + out})));
     CHECK(j.wait() == 0);
     CAPTURE(j.log());
-    CHECK(count(j.log(), "beginning with what fits of --checkpoint_dir_for_init=" + other +
+    CHECK(count(j.log(), "beginning with the variables that fit from --checkpoint_dir_for_init=" + other +
                              ": found: 1 (dense/kernel); not found: ") == 1);
     CHECK(has(j.log(), "of another shape: 1 (dense_1/kernel (F32 [16, 7] there, F32 [16, 3] here))"));
     edl::checkpoint::model_reader const trained(out + "/model.safetensors");
@@ -348,7 +347,7 @@ TEST_CASE("a job that began with another model goes on from its own checkpoints"
     CHECK(more.wait() == 0);
     CAPTURE(more.log());
     CHECK(has(more.log(), "going on from " + dir / "c/version-64"));
-    CHECK_FALSE(has(more.log(), "beginning with what fits"));
+    CHECK_FALSE(has(more.log(), "beginning with the variables that fit"));
     std::filesystem::remove_all(dir / "c");
   }
 }
@@ -379,8 +378,9 @@ TEST_CASE("what fits in part is refused without the flag, which the error names"
       CHECK(has(j.log(), why));
     }
   };
-  refused({"--checkpoint_dir_for_init=" + other},
-          "here)); --skip_mismatch takes what fits, and leaves the rest at its initial values");
+  refused(
+      {"--checkpoint_dir_for_init=" + other},
+      "here)); --skip_mismatch takes the variables that fit, and leaves the others at their initial values");
   float const one = 1;
   edl::checkpoint::tensor_source const alien{
       .name = "fc.weight", .dims = {1}, .data = std::as_bytes(std::span(&one, 1))};
@@ -420,7 +420,7 @@ TEST_CASE("rows of tables come from an exported model, and a line says where the
   run({"--output=" + dir / "a", "--export_onnx=" + dir / "a.onnx"});
   job::run j(train({"--checkpoint_dir_for_init=" + dir / "a.onnx"}), {.env = {{"TINY_TABLES", "1"}}});
   CHECK(j.wait() == 1);
-  CHECK(has(j.log(), "a.onnx: of an ONNX file no rows are read for table 'coarse': give a checkpoint"));
+  CHECK(has(j.log(), "a.onnx: edl reads no rows from an ONNX file for table 'coarse': give a checkpoint"));
   CHECK(has(j.log(), "or add --skip_mismatch, with which the table begins without rows"));
 }
 

@@ -53,7 +53,7 @@ class siblings {
   }
   std::string one(std::string const& id) {
     std::string const lines = runs_ ? runs_->lines_of(id) : "";
-    if (lines.empty()) throw http::failure(404, fmt::format("there is no run '{}'", printable(id)));
+    if (lines.empty()) throw http::failure(404, fmt::format("no run '{}'", printable(id)));
     return "{\"lines\":" + lines + "}";
   }
 

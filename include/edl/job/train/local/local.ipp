@@ -272,7 +272,7 @@ class local_master final : public worker::master_link {
     finish_writing(true);
     if (c.final) close_history();
     ps::full_snapshot what = c.final ? store_.full_snapshot() : store_.frozen().checkpoint(c.version);
-    invariant(what.version() == c.version, "a checkpoint is of the version that it is asked for");
+    invariant(what.version() == c.version, "a checkpoint has the requested version");
     if (std::string const line = store_.rows().describe(); !line.empty() && !c.final)
       log_.info(fmt::format("version {}: {}", c.version, line));
     writing_ = c.version;

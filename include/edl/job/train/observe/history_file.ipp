@@ -100,10 +100,10 @@ EDL_INLINE void history_file::run() {
     lock.unlock();
     try {
       for (; !now.empty(); now.pop_front()) perform(now.front());
-      if (std::exchange(warned_, false)) log_.info(fmt::format("{} is written again", path_));
+      if (std::exchange(warned_, false)) log_.info(fmt::format("{} can be written again", path_));
     } catch (std::exception const& e) {
       if (!std::exchange(warned_, true))
-        log_.warning(fmt::format("the history of the job cannot be written for now: {}", e.what()));
+        log_.warning(fmt::format("cannot write the job's history for now: {}", e.what()));
     }
     lock.lock();
     waiting_.insert(waiting_.begin(), std::make_move_iterator(now.begin()),
@@ -146,7 +146,7 @@ EDL_INLINE void history_file::drop_after(std::uint64_t step) {
   if (kept == text) return;
   replace_file(path_, kept, forced::nothing);
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  if (at < text.size()) log_.info(fmt::format("{}: its last line is cut off, and is dropped", path_));
+  if (at < text.size()) log_.info(fmt::format("{}: dropping its truncated last line", path_));
   if (none > 0)
     log_.warning(fmt::format("{}: {} that cannot be read {} dropped", path_, counted(none, "line"),
                              none == 1 ? "is" : "are"));

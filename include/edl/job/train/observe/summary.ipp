@@ -195,8 +195,7 @@ EDL_INLINE std::vector<std::string> summary(ended_job const& j, time_point now) 
 EDL_INLINE std::vector<std::string> dry_run_report(ended_job const& j) {
   job const& of = j.job;
   auto const found = checkpoint::find_checkpoint(of.checkpoints.checkpoint_dir);
-  if (!found.newest)
-    throw error("--dry_run: the checkpoint that was written cannot be read: " + found.warning());
+  if (!found.newest) throw error("--dry_run: cannot read the written checkpoint: " + found.warning());
   std::string const exported = of.outputs.output + "/model.safetensors";
   std::uint64_t const version = checkpoint::model_version(exported);
   std::error_code unknown;

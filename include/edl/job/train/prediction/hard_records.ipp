@@ -218,7 +218,7 @@ EDL_INLINE void hard_records::found::tell(job const& j, std::ostream& to, logger
                  s.loss < 1e6 ? fmt::format("{:.4f}", s.loss) : fmt::format("{:.4e}", s.loss),
                  s.in_file ? fmt::format("record {} of ", *s.in_file) : "", printable(s.file),
                  !s.said ? ""
-                         : fmt::format(": label {}, said {} (probability {:.3f})", *s.label, *s.said,
+                         : fmt::format(": label {}, predicted {} (probability {:.3f})", *s.label, *s.said,
                                        s.probability));
   else if (j.evaluation.worst > 0)
     fmt::print(to, "{{\"worst\":{}}}\n", seen::json(worst));

@@ -48,7 +48,7 @@ struct prediction_batch::core {
            train::set_trained(all, train::read_settings(train::hyperparameters_at(path)), {}, path))
         if (!note.taken) log.warning(note.text);
     } catch (usage_error const&) {  // a file of another program
-      log.warning(fmt::format("{} holds hyperparameters in another format: they are not used", path));
+      log.warning(fmt::format("ignoring the hyperparameters of {}: they have another format", path));
     }
     return p.with(all);
   }
@@ -162,7 +162,7 @@ EDL_INLINE view<float> prediction_batch::outputs() const { return memory_->outpu
 EDL_INLINE view<float> prediction_batch::outputs(int row) const {
   std::size_t const n = core_->program.outputs, have = memory_->outputs.size() / n;
   if (row < 0 || std::size_t(row) >= have)
-    throw error(fmt::format("there are predictions of {} records, and not of record {}", have, row));
+    throw error(fmt::format("the batch has predictions of {} records, but not of record {}", have, row));
   return memory_->outputs.subspan(std::size_t(row) * n, n);
 }
 

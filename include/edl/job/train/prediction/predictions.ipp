@@ -233,7 +233,7 @@ inline part_body body_of(input_file const& part, prediction_format format, std::
   constexpr std::string_view before = "{'descr': [", behind = "], 'fortran_order': False, 'shape': (";
   std::size_t const at = head.find(behind);
   if (!head.starts_with(before) || at == head.npos)
-    throw error(fmt::format("{} is no part of predictions", part.path()));
+    throw error(fmt::format("{} is not a part of predictions", part.path()));
   return {.begin = 12 + head.size(),
           .records = std::strtoull(head.c_str() + at + behind.size(), nullptr, 10),
           .fields = head.substr(before.size(), at - before.size())};

@@ -18,7 +18,7 @@ namespace edl::train {
 EDL_INLINE saved_model::saved_model(program const& p, std::string const& path) : variables_(p.layout.size()) {
   auto const from = open_other_model(p, path);
   if (auto const match = from.match(p.layout, p.weight_names); !match.whole())
-    throw error(fmt::format("{} is not of this model: {}", path, match.describe()));
+    throw error(fmt::format("{} does not belong to this model: {}", path, match.describe()));
   from.read(p.layout, p.weight_names, 0, variables_);
   bool const exported = path.ends_with(".safetensors") || checkpoint::is_onnx(path);
   version_ = exported ? checkpoint::model_version(path) : checkpoint::read_manifest(path).version;
@@ -37,8 +37,9 @@ EDL_INLINE saved_model::saved_model(program const& p, std::string const& path) :
   for (table_shape const& t : p.layout.tables) {
     auto const& found = file_->find_table(t.name);
     if (found.width != std::size_t(t.width))
-      throw error(fmt::format("{} is not of this model: rows of its table '{}' have {} values, and not {}",
-                              path, t.name, found.width, t.width));
+      throw error(
+          fmt::format("{} does not belong to this model: rows of its table '{}' have {} values instead of {}",
+                      path, t.name, found.width, t.width));
     mapped_.push_back(&found);
   }
 }

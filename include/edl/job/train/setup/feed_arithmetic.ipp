@@ -100,8 +100,8 @@ class fed_numbers {
 };
 
 [[noreturn]] inline void refuse_arithmetic(std::string const& why) {
-  throw usage_error(fmt::format(
-      "--export_preprocess: {}; leave the flag out, and the file takes what `feed` makes of a record", why));
+  throw usage_error(
+      fmt::format("--export_preprocess: {}; without the flag the file takes the output of `feed`", why));
 }
 
 /// Probing records: zeros, a number large enough to show the factor, and each number's own position.
@@ -127,14 +127,14 @@ EDL_INLINE std::map<std::string, onnx::preprocessing> arithmetic_of_feed(program
                                                                          record_facts const& known) {
   using detail::refuse_arithmetic;
   if (p.numbers.empty())
-    refuse_arithmetic("the network takes ids alone, which no arithmetic makes of a record");
+    refuse_arithmetic("the network takes only ids, which arithmetic cannot compute from a record");
   detail::fed_numbers fed(p, known.inputs);
   if (fed.total() == 0 && !fed.unknown().empty())
     refuse_arithmetic(fmt::format(
         "the model does not list its inputs, and `feed` refuses zeros and empty texts ({}); a model trained "
         "by this version lists them",
         fed.unknown()));
-  if (fed.total() == 0) refuse_arithmetic("`feed` reads no numbers of a record, but texts or bytes");
+  if (fed.total() == 0) refuse_arithmetic("`feed` reads only strings or bytes of a record, not numbers");
   std::array<std::vector<float>, 4> told;
   for (std::size_t i = 0; auto const& number : detail::told()) told[i++] = fed.of(number, "");
   auto const name_of = [](number_input const& in) {
@@ -143,11 +143,12 @@ EDL_INLINE std::map<std::string, onnx::preprocessing> arithmetic_of_feed(program
   auto const refuse = [&](number_input const& in, std::size_t i) {
     std::string const which = in.count == 1 ? "" : fmt::format("value {} of ", i);
     if (!fed.why().empty())
-      refuse_arithmetic(fmt::format(
-          "what `feed` does is found out by records of numbers, and it refuses one: {}", fed.why()));
+      refuse_arithmetic(
+          fmt::format("numeric records are used to find out the arithmetic of `feed`, and it rejects one: {}",
+                      fed.why()));
     refuse_arithmetic(fmt::format(
-        "`feed` makes {}input '{}' by more than a factor and a constant of one number of the record", which,
-        name_of(in)));
+        "`feed` computes {}input '{}' by more than a factor and a constant from one number of the record",
+        which, name_of(in)));
   };
 
   // For each number of the row: its source, and how it is computed.
@@ -207,7 +208,7 @@ EDL_INLINE std::map<std::string, onnx::preprocessing> arithmetic_of_feed(program
       at += n;
     }
     if (made.from.empty())
-      refuse_arithmetic(fmt::format("input '{}' depends on no number of a record", name_of(in)));
+      refuse_arithmetic(fmt::format("input '{}' does not depend on any number of a record", name_of(in)));
     for (std::size_t i = 0; i < in.count; ++i) {
       auto const& o = origins[in.first + i];
       made.places.push_back(o.factor != 0 ? place[o.at] : 0);

@@ -20,7 +20,7 @@ EDL_INLINE double evaluation_report::metric(std::string_view name) const {
 namespace train {
 
 EDL_INLINE std::string failed_hook(std::string_view name, std::uint64_t version) {
-  std::string why = "it has thrown something other than a std::exception";
+  std::string why = "it threw something other than a std::exception";
   try {
     throw;
   } catch (std::exception const& e) {

@@ -103,10 +103,9 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
     throw error(fmt::format("--export_onnx={}: that is a link; name its target, {}", file,
                             std::filesystem::weakly_canonical(file, code).native()));
   if (std::filesystem::is_regular_file(file, code) && !detail::may_be_replaced(file))
-    throw error(
-        fmt::format("--export_onnx={}: the file there is no ONNX model, and would be overwritten; name "
-                    "another file, or remove it",
-                    file));
+    throw error(fmt::format(
+        "--export_onnx={}: would overwrite a file that is not an ONNX model; name another file, or remove it",
+        file));
   auto const parent = std::filesystem::path(file).parent_path();
   auto const whole = [](std::filesystem::path const& path) {
     return (std::filesystem::current_path() / path / "").lexically_normal();
@@ -121,8 +120,7 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
     throw error(fmt::format("--export_onnx={}: a file's name may have {} bytes", file, longest));
   bool const made_here = !j.outputs.output.empty() && whole(parent) == whole(j.outputs.output);
   if (!parent.empty() && !made_here && !std::filesystem::is_directory(parent, code))
-    throw error(
-        fmt::format("--export_onnx={}: there is no directory {}; make it first", file, parent.native()));
+    throw error(fmt::format("--export_onnx={}: no directory {}; create it first", file, parent.native()));
   if (parent.empty() || std::filesystem::is_directory(parent, code)) try {
       durable_file const tried(file);  // never committed
     } catch (error const& e) {

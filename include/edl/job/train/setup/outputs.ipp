@@ -93,7 +93,7 @@ inline void check_apart(char const* flag, std::string const& directory, wanted_n
   for (fs::path const& link : links_in(directory))
     if (removed(link.filename().native()))
       throw usage_error(
-          fmt::format("{}={}: {} there is a link, and files with such names are removed: remove it yourself, "
+          fmt::format("{}={}: it has a link {}, a name that is removed from there: remove the link yourself, "
                       "or choose another directory",
                       flag, directory, link.filename().native()));
   std::error_code none;  // an invalid path is nowhere

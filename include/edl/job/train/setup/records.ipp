@@ -132,7 +132,7 @@ EDL_INLINE void tell_of(records const& r, job const& j, update_rule const& rule,
   if (damaged > 0)
     log.warning(fmt::format(
         "{} from its damaged place on is left out as a whole; --max_damaged={} does not count those records, "
-        "whose number is unknown",
+        "because their number is unknown",
         damaged == 1 ? "the content of a file" : fmt::format("the content of each of {} files", damaged),
         j.data.max_damaged));
   if (auto const tasks = j.data.records_per_task();
@@ -171,9 +171,8 @@ EDL_INLINE void plan_training(update_rule& rule, job const& j, records const& r)
   if (!rule.depends_on_training() || j.command != command::train || !r.training) return;
   if (j.strategy == strategy::allreduce && !j.training.fixed_global_batch)
     throw usage_error(
-        "the schedule has steps that are a share of the training, and how many steps all-reduce takes "
-        "depends on "
-        "how many workers there are: add --fixed_global_batch, or give the schedule a number of steps");
+        "the schedule has steps that are a share of the training, but the number of steps of all-reduce "
+        "depends on the number of workers: add --fixed_global_batch, or give the schedule a number of steps");
   std::uint64_t const steps = training_steps(j, *r.training);
   if (steps == 0)
     throw usage_error(

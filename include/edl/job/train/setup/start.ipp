@@ -45,11 +45,11 @@ inline master::restore_point point_of(job const& j, std::string const& path) {
 inline std::string other_shards(std::vector<checkpoint::manifest::shard> const& theirs,
                                 std::vector<checkpoint::manifest::shard> const& ours) {
   if (theirs.size() != ours.size())
-    return fmt::format("--training_data with {}, and this command has {}", counted(theirs.size(), "file"),
+    return fmt::format("--training_data with {}, but this command has {}", counted(theirs.size(), "file"),
                        ours.size());
   for (std::size_t i = 0; i < ours.size(); ++i)
     if (theirs[i].name != ours[i].name || theirs[i].records != ours[i].records)
-      return fmt::format("--training_data with {} in {}, and this command has {} in {}",
+      return fmt::format("--training_data with {} in {}, but this command has {} in {}",
                          counted(theirs[i].records, "record"), theirs[i].name, ours[i].records, ours[i].name);
   return "other --training_data";
 }
@@ -61,7 +61,7 @@ inline void check_same_job(job const& j, std::string const& checkpoint, checkpoi
     return a.name == b.name && a.records == b.records;
   });
   auto const differs = [&](char const* flag, auto const& was, auto const& is) {
-    return was == is ? std::string() : fmt::format("{}={}, and this command has {}", flag, was, is);
+    return was == is ? std::string() : fmt::format("{}={}, but this command has {}", flag, was, is);
   };
   std::string what = differs("--job_name", theirs.job, ours.job);
   if (what.empty()) what = differs("--seed", theirs.seed, ours.seed);
@@ -179,19 +179,21 @@ inline void tell_what_fits(job const& j, program const& p, std::string const& pa
   if (match.found.empty() && !p.layout.variables.empty())
     throw error(what + "; a file of another program needs weight_names in the model");
   if (!match.whole() && !j.checkpoints.skip_mismatch)
-    throw error(what + "; --skip_mismatch takes what fits, and leaves the rest at its initial values");
+    throw error(
+        what +
+        "; --skip_mismatch takes the variables that fit, and leaves the others at their initial values");
   if (!j.checkpoints.skip_mismatch && is_model_file(path))
     for (table_shape const& t : p.layout.tables)
       if (!from.has_rows(t))
         throw error(fmt::format(
-            "--checkpoint_dir_for_init={}: {} for table '{}': give a checkpoint, or what --output "
-            "writes, or add --skip_mismatch, with which the table begins without rows",
+            "--checkpoint_dir_for_init={}: {} for table '{}': give a checkpoint, or a model written by "
+            "--output, or add --skip_mismatch, with which the table begins without rows",
             j.checkpoints.checkpoint_dir_for_init,
-            checkpoint::is_onnx(path) ? "of an ONNX file no rows are read"
+            checkpoint::is_onnx(path) ? "edl reads no rows from an ONNX file"
                                       : fmt::format("it has no rows of {} values", t.width),
             t.name));
   if (!j.checkpoints.skip_mismatch) return;
-  log.info("beginning with what fits of " + what);
+  log.info("beginning with the variables that fit from " + what);
   for (table_shape const& t : p.layout.tables)
     if (!from.has_rows(t))
       log.info(fmt::format(
@@ -201,7 +203,7 @@ inline void tell_what_fits(job const& j, program const& p, std::string const& pa
 /// Evaluation and prediction need the complete model.
 inline void check_whole(program const& p, std::string const& path) {
   if (auto const match = open_other_model(p, path).match(p.layout, p.weight_names); !match.whole())
-    throw error(fmt::format("{} is not of this model: {}", path, match.describe()));
+    throw error(fmt::format("{} does not belong to this model: {}", path, match.describe()));
   if (checkpoint::is_onnx(path)) checkpoint::import_rows(path, p.layout, {});  // throws: it has no rows
 }
 
@@ -404,7 +406,7 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
   else if (detail::is_model_file(directory)) {
     auto const from = open_other_model(p, directory);
     if (auto const match = from.match(p.layout, p.weight_names); !match.whole())
-      throw error(fmt::format("{} is not of this model: {}", directory, match.describe()));
+      throw error(fmt::format("{} does not belong to this model: {}", directory, match.describe()));
     s.configure([&](std::size_t first,
                     std::span<float> values) { from.read(p.layout, p.weight_names, first, values); },
                 detail::point_of(j, directory).version);
@@ -418,12 +420,12 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
 
 EDL_INLINE std::string way_on(job const& j) {
   if (j.command != command::train) return "the same command begins anew";
-  if (j.checkpoints.checkpoint_dir.empty()) return "nothing was kept, because there is no --checkpoint_dir";
+  if (j.checkpoints.checkpoint_dir.empty()) return "nothing was kept, because --checkpoint_dir is not given";
   try {
     if (auto const newest = checkpoint::newest_valid(j.checkpoints.checkpoint_dir, checkpoint::check::sizes))
       return fmt::format("the same command goes on from {}", *newest);
   } catch (error const& e) {
-    return fmt::format("whether there is a checkpoint to go on from is not known: {}", e.what());
+    return fmt::format("cannot find out whether a checkpoint exists to go on from: {}", e.what());
   }
   return fmt::format(
       "no checkpoint was complete, so that the same command begins anew{}",

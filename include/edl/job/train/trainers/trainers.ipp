@@ -25,7 +25,7 @@ EDL_INLINE std::shared_ptr<accelerator> open_gpu(worker::trainer_options const& 
     if (o.on == device_kind::any) return {};
     throw error(
         "--device=cuda: the network has a layer, or a named input of ids, for the processor only; a layer "
-        "that touches elements by operations of the device alone says `static constexpr bool portable = "
+        "that accesses elements only by operations of the device declares `static constexpr bool portable = "
         "true`");
   }
   try {
