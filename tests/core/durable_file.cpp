@@ -123,7 +123,8 @@ TEST_CASE("a device and a pipe are not replaced") {
   REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
   for (std::string const& path : {dir / "full", dir / "pipe"})
     CHECK_THROWS_WITH_AS(replace_file(path, "text"),
-                         ("cannot replace " + path + ": it is no regular file").c_str(), edl::storage_error);
+                         ("cannot replace " + path + ": it is not a regular file").c_str(),
+                         edl::storage_error);
   CHECK(entries(dir.path()).size() == 2);
   CHECK(std::filesystem::is_fifo(dir / "pipe"));
 }
@@ -160,9 +161,9 @@ TEST_CASE("a directory appears when it is complete, or never") {
   CHECK(entries(dir / "a").empty());
   tree.commit();
   CHECK(slurp(dir / "a/f") == "text");
-  CHECK(contains(complaint([&] { tree.commit(); }), "is complete already"));
+  CHECK(contains(complaint([&] { tree.commit(); }), "is already complete"));
   durable_directory other(dir / "a");
-  CHECK(contains(complaint([&] { other.commit(); }), "cannot be put in its place"));
+  CHECK(contains(complaint([&] { other.commit(); }), "into place"));
 }
 
 TEST_CASE("what the dead left is removed, what the living write is not") {

@@ -15,9 +15,9 @@ using namespace edl;
 TEST_CASE("what cannot be opened is named") {
   scratch const dir;
   CHECK(contains(complaint([&] { input_file file(dir / "none"); }), dir / "none"));
-  CHECK(contains(complaint([&] { input_file file(dir.path()); }), "no regular file"));
+  CHECK(contains(complaint([&] { input_file file(dir.path()); }), "not a regular file"));
   REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
-  CHECK(contains(complaint([&] { input_file file(dir / "pipe"); }), "no regular file"));
+  CHECK(contains(complaint([&] { input_file file(dir / "pipe"); }), "not a regular file"));
 }
 
 TEST_CASE("a file is read at any place, and never beyond its end") {

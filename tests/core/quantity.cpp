@@ -50,7 +50,7 @@ TEST_CASE("what is no amount is quoted") {
       edl::bytes_of(bad);
       FAIL_CHECK("is taken");
     } catch (edl::error const& e) {
-      CHECK(std::string(e.what()).find("'" + std::string(bad) + "' is no amount") == 0);
+      CHECK(std::string(e.what()).find("'" + std::string(bad) + "' is not an amount") == 0);
     }
   }
   for (char const* huge : {"8Ei", "10E", "9223372036854775808", "1e90",
@@ -110,7 +110,7 @@ TEST_CASE("an error quotes no control characters") {
     } catch (edl::error const& e) {
       said = e.what();
     }
-    CHECK(said.find("is no amount") != said.npos);
+    CHECK(said.find("is not an amount") != said.npos);
     CHECK(said.find_first_of("\x1b\n\x9b") == said.npos);
   }
 }

@@ -78,7 +78,7 @@ EDL_INLINE bool is_dead(std::string const& path) {
 EDL_INLINE durable_file::durable_file(std::string path) : path_(std::move(path)) {
   struct stat there{};
   if (::stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
-    throw storage_error(EEXIST, fmt::format("cannot replace {}: it is no regular file", path_));
+    throw storage_error(EEXIST, fmt::format("cannot replace {}: it is not a regular file", path_));
   while (fd_ < 0) {
     temporary_ = detail::temporary_of(path_);
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -116,8 +116,7 @@ EDL_INLINE void durable_file::write(bytes data) {
 }
 
 EDL_INLINE void durable_file::overwrite(std::uint64_t at, std::string_view text) {
-  invariant(fd_ >= 0 && at + text.size() <= size_,
-            "only what was written to a file that is open is overwritten");
+  invariant(fd_ >= 0 && at + text.size() <= size_, "only written bytes of an open file are overwritten");
   while (!text.empty()) {
     auto const n = ::pwrite(fd_, text.data(), text.size(), off_t(at));
     if (n < 0 && errno == EINTR) continue;
@@ -163,11 +162,11 @@ EDL_INLINE durable_directory::durable_directory(std::string path) : path_(std::m
   std::error_code failed;
   std::filesystem::create_directories(detail::directory_of(path_), failed);
   if (failed)
-    throw storage_error(failed.value(), fmt::format("{}: cannot be made: {}", path_, failed.message()));
+    throw storage_error(failed.value(), fmt::format("{}: cannot be created: {}", path_, failed.message()));
   while (fd_ < 0) {
     temporary_ = detail::temporary_of(path_);
     if (::mkdir(temporary_.c_str(), 0777) != 0)
-      throw storage_error(errno, fmt::format("{}: cannot be made: {}", path_, detail::file_reason(errno)));
+      throw storage_error(errno, fmt::format("{}: cannot be created: {}", path_, detail::file_reason(errno)));
     fd_ = ::open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd_ < 0 && errno == ENOENT) continue;
     if (fd_ < 0)
@@ -184,11 +183,11 @@ EDL_INLINE durable_directory::~durable_directory() {
 }
 
 EDL_INLINE void durable_directory::commit() {
-  if (fd_ < 0) throw error(fmt::format("{}: is complete already", path_));
+  if (fd_ < 0) throw error(fmt::format("{}: is already complete", path_));
   sync_directory(temporary_);
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0)  // replaces an empty directory
     throw storage_error(errno,
-                        fmt::format("{}: cannot be put in its place: {}", path_, detail::file_reason(errno)));
+                        fmt::format("cannot rename {} into place: {}", path_, detail::file_reason(errno)));
   ::close(std::exchange(fd_, -1));
   sync_directory(detail::directory_of(path_));
 }
@@ -229,7 +228,7 @@ EDL_INLINE void sync_directory(std::string const& directory) {
   // EINVAL: the file system does not support syncing.
   if (code != 0 && code != EINVAL)
     throw storage_error(
-        code, fmt::format("cannot force directory {} to the disk: {}", directory, detail::file_reason(code)));
+        code, fmt::format("cannot sync directory {} to the disk: {}", directory, detail::file_reason(code)));
 }
 
 }  // namespace edl

@@ -15,7 +15,7 @@ EDL_INLINE float setting::resolve(hyperparameter_view of, std::string_view optio
                                   float below) const {
   if (constant()) return value_;
   if (of.type != type_)
-    throw error(fmt::format("{} is set by a hyperparameter of another model than the one that runs", option));
+    throw error(fmt::format("{} is set by a hyperparameter of a model other than the running one", option));
   float const value = read_(of.values);
   if (within(value, least, below)) return value;
   std::string const wanted = least == -unbounded  ? "a finite number"

@@ -36,7 +36,7 @@ EDL_INLINE input_file::input_file(std::string path) : path_(std::move(path)) {
     ::close(std::exchange(fd_, -1));
     throw storage_error(code ? code : EINVAL,
                         fmt::format("cannot read {}: {}", path_,
-                                    code ? edl::detail::file_reason(code) : "it is no regular file"));
+                                    code ? edl::detail::file_reason(code) : "it is not a regular file"));
   }
   size_ = std::uint64_t(facts.st_size);
 }

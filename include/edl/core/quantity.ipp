@@ -39,7 +39,7 @@ inline wide power(std::uint32_t base, std::uint32_t exponent, std::string const&
 /// The amount in units of 1 / `parts`, rounded up.
 inline std::uint64_t count(std::string const& amount, std::uint32_t parts) {
   constexpr char const* expected =
-      "is no amount: expected a number and a unit, as 2, 250m, 0.5, 512Mi or 4Gi";
+      "is not an amount: expected a number and a unit, as 2, 250m, 0.5, 512Mi or 4Gi";
   std::string_view rest = amount;
   wide value = 0;
   std::int32_t decimals = 0;

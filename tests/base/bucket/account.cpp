@@ -17,8 +17,8 @@ TEST_CASE("credentials are found as AWS's tools find them") {
   scratch const home;
   std::map<std::string, std::string> set{{"HOME", home.path()}};
   auto const find = [&] { return edl::bucket::find_account([&](char const* name) { return set[name]; }); };
-  CHECK(says(thrown([&] { find(); }), {"profile 'default' of ", ".aws/credentials: there are no credentials",
-                                       "set AWS_ACCESS_KEY_ID"}));
+  CHECK(says(thrown([&] { find(); }),
+             {"profile 'default' of ", ".aws/credentials: no credentials", "set AWS_ACCESS_KEY_ID"}));
   std::filesystem::create_directory(home.path() + "/.aws");
   std::ofstream(home.path() + "/.aws/credentials")
       << "# mine\n[default]\naws_access_key_id = A\naws_secret_access_key=B\n[other]\naws_access_key_id=C\n"
@@ -37,7 +37,7 @@ TEST_CASE("credentials are found as AWS's tools find them") {
   set["AWS_REGION"] = "eu-north-1";
   set["AWS_ENDPOINT_URL"] = "http://other:2";
   set["AWS_ACCESS_KEY_ID"] = "F";
-  CHECK(says(thrown([&] { find(); }), {"AWS_ACCESS_KEY_ID: there are no credentials"}));
+  CHECK(says(thrown([&] { find(); }), {"AWS_ACCESS_KEY_ID: no credentials"}));
   set["AWS_SECRET_ACCESS_KEY"] = "G";
   a = find();
   CHECK(a.who.key + a.who.secret + a.who.session == "FG");

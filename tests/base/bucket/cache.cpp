@@ -70,7 +70,7 @@ TEST_CASE("what a path names is copied once, whatever it is") {
   CHECK(text_of(copy_of("s3://box/e.csv", o).path()) == "E");
   CHECK(text_of(old.path()) == "e");
   CHECK(says(thrown([&] { copy_of("s3://box/x", o); }),
-             {"s3://box/x: there is no such object, and none below it in http"}));
+             {"s3://box/x: no such object, and none below it in http"}));
 }
 
 TEST_CASE("several ranges are asked for at a time, of a store that fails now and then") {
@@ -104,7 +104,8 @@ TEST_CASE("a wrong checksum is an error, and the bytes are not kept") {
   self = &double_;
   double_.objects["k"] = "text";
   auto const o = f.options(double_);
-  CHECK(says(thrown([&] { copy_of("s3://box/k", o); }), {"s3://box/k: what came has the MD5 sum", "ETag"}));
+  CHECK(says(thrown([&] { copy_of("s3://box/k", o); }),
+             {"s3://box/k: the received bytes have the MD5 sum", "ETag"}));
   damage = false;
   CHECK(text_of(copy_of("s3://box/k", o).path()) == "text");
   // An ETag that is no MD5 sum says nothing of the content.
@@ -155,7 +156,7 @@ TEST_CASE("the longest unused copy makes room, and one in use never does") {
   CHECK(text_of(second) == std::string(100, 'b'));
   o.most_bytes = 99;
   CHECK(says(thrown([&] { copy_of("s3://box/a", o); }),
-             {"1 objects of 100 bytes, and --data_cache_size is 99"}));
+             {"1 objects have 100 bytes, but --data_cache_size is 99"}));
 }
 
 TEST_CASE("those that want one copy at a time fetch it once") {
@@ -182,7 +183,7 @@ TEST_CASE("a key that would leave the copy's directory is refused") {
     unkind_store double_;
     double_.objects[key] = "x";
     CHECK(says(thrown([&] { copy_of("s3://box/d/", f.options(double_)); }),
-               {"is no name of a file: rename it"}));
+               {"is not a valid file name: rename it"}));
   }
 }
 
@@ -198,7 +199,7 @@ TEST_CASE("sizes whose sum is more than a number holds are larger than the cache
     return true;
   });
   CHECK(says(thrown([&] { copy_of("s3://box/d/", f.options(double_)); }),
-             {"2 objects of 18446744073709551615 bytes, and --data_cache_size is"}));
+             {"2 objects have 18446744073709551615 bytes, but --data_cache_size is"}));
 }
 
 TEST_CASE("a fetch that takes long tells how far it is, also when nothing comes") {
@@ -221,7 +222,7 @@ TEST_CASE("a fetch that takes long tells how far it is, also when nothing comes"
   unkind_store double_([&](request const& r, wire&) {
     if (r.field("If-Match").empty()) return false;
     bool const first = r.field("Range") == "bytes=0-999";
-    told->wait_for(first ? ": 0 of 1500 bytes are there" : ": 1000 of 1500 bytes are there");
+    told->wait_for(first ? ": fetched 0 of 1500 bytes" : ": fetched 1000 of 1500 bytes");
     return false;
   });
   double_.objects["k"] = std::string(1500, 'x');

@@ -99,10 +99,10 @@ TEST_CASE("what does not pass says bucket, key, status, code and request, and th
   o.retry_timeout = std::chrono::milliseconds(20);
   store const s("box", o);
   CHECK(says(thrown([&] { s.list("p"); }), {"s3://box/p: the object store", "503 SlowDown", "(request R1)",
-                                            "try again later", "asked ", " times"}));
+                                            "try again later", "requested ", " times"}));
   CHECK(busy.requests() > 1);
   CHECK(says(thrown([&] { store("No_Bucket", busy.options()); }),
-             {"s3://No_Bucket: this is no name of a bucket"}));
+             {"s3://No_Bucket: this is not the name of a bucket"}));
 }
 
 TEST_CASE("an object that is another one meanwhile is an error") {
@@ -113,7 +113,7 @@ TEST_CASE("an object that is another one meanwhile is an error") {
   double_.objects["k"] = "after!";
   CHECK(says(thrown([&] { read(s, o); }), {"s3://box/k: ", "412 PreconditionFailed", "start again"}));
   double_.objects.clear();
-  CHECK(says(thrown([&] { read(s, o); }), {"s3://box/k: it was changed"}));
+  CHECK(says(thrown([&] { read(s, o); }), {"s3://box/k: it has changed"}));
   // A store that does not know If-Match.
   unkind_store careless([](request const& r, wire& w) {
     if (r.field("If-Match").empty()) return false;
@@ -122,7 +122,7 @@ TEST_CASE("an object that is another one meanwhile is an error") {
   });
   careless.objects["k"] = "before";
   store const t("box", careless.options());
-  CHECK(says(thrown([&] { read(t, *t.find("k")); }), {"s3://box/k: it was changed"}));
+  CHECK(says(thrown([&] { read(t, *t.find("k")); }), {"s3://box/k: it has changed"}));
 }
 
 TEST_CASE("credentials that have expired are looked for again") {
@@ -164,11 +164,11 @@ TEST_CASE("a store that answers nonsense is told apart") {
     return "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
   };
   std::string const tag = "ETag: \"" + test::md5("before") + "\"\r\n";
-  CHECK(says(with(body("<html>"), true), {"s3://box/k: the answer is no list of objects: '<html>'"}));
+  CHECK(says(with(body("<html>"), true), {"s3://box/k: the reply is not a list of objects: '<html>'"}));
   CHECK(says(with(body("<KeyCount>1</KeyCount><Contents><Key>other</Key></Contents>"), true),
-             {"has an entry that is none"}));
+             {"has an invalid entry"}));
   CHECK(says(with(body("<KeyCount>1</KeyCount><IsTruncated>true</IsTruncated>"), true),
-             {"not where it goes on"}));
+             {"does not say where it continues"}));
   CHECK(says(with(body("<KeyCount>0</KeyCount><IsTruncated>true</IsTruncated><NextContinuationToken>t"
                        "</NextContinuationToken>"),
                   true),
@@ -176,11 +176,11 @@ TEST_CASE("a store that answers nonsense is told apart") {
   CHECK(
       says(with("HTTP/1.1 206 P\r\n" + tag + "Content-Range: bytes 1-6/9\r\nContent-Length: 6\r\n\r\nbefore",
                 false),
-           {"answers 'bytes 1-6/9' where 'bytes 0-5/6'"}));
+           {"replies with 'bytes 1-6/9' instead of 'bytes 0-5/6'"}));
   CHECK(
       says(with("HTTP/1.1 206 P\r\n" + tag + "Content-Range: bytes 0-5/6\r\nContent-Length: 7\r\n\r\nbefore!",
                 false),
-           {"sends more than was asked for"}));
+           {"sends more than was requested"}));
 }
 
 TEST_CASE("a list that has no end, or lacks entries, is an error") {
@@ -207,13 +207,13 @@ TEST_CASE("a list that has no end, or lacks entries, is an error") {
   };
   CHECK(with([&](int) { return end + one("a", "1") + one("b", "2"); }) == "nothing was thrown");
   for (char const* size : {"-1", "NaN", "1e3", "18446744073709551616", ""})
-    CHECK(says(with([&](int) { return end + one("a", size); }), {"has an entry that is none"}));
+    CHECK(says(with([&](int) { return end + one("a", size); }), {"has an invalid entry"}));
   CHECK(says(with([&](int) { return end + "<Contents></Contents>" + one("b", "2"); }),
-             {"has an entry that is none"}));
+             {"has an invalid entry"}));
   CHECK(says(with([&](int) { return end + one("a", "1") + "<Contents><Key>b</Key>"; }),
-             {"has an entry that is none"}));
+             {"has an invalid entry"}));
   CHECK(says(with([&](int) { return "<Name>box</Name><IsTruncated>yes</IsTruncated>" + one("a", "1"); }),
-             {"the list says IsTruncated 'yes'"}));
+             {"the list has the IsTruncated 'yes'"}));
 }
 
 TEST_CASE("credentials that are new each time and have always expired are an error") {
@@ -237,7 +237,7 @@ TEST_CASE("a redirection is not followed, and what it would send is not sent") {
       return true;
     });
     store const s("box", double_.options());
-    CHECK(says(thrown([&] { s.find("k"); }), {"answers " + std::to_string(status)}));
+    CHECK(says(thrown([&] { s.find("k"); }), {"replies " + std::to_string(status)}));
     CHECK(double_.requests() == 1);
   }
   CHECK(other.requests() == 0);

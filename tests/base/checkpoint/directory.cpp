@@ -57,7 +57,7 @@ TEST_CASE("what is damaged is passed over") {
   CHECK(contains(complaint([&] { verify_checkpoint(dir / "version-4"); }), lost));
   spill(file, content + "more");
   CHECK(
-      contains(complaint([&] { verify_checkpoint(dir / "version-3", check::sizes); }), "its manifest says"));
+      contains(complaint([&] { verify_checkpoint(dir / "version-3", check::sizes); }), "its manifest gives"));
   CHECK(contains(complaint([&] { verify_checkpoint(dir / "version-5"); }), "manifest.json"));
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("what is passed over is told in one line") {
   CHECK(found.newest == dir / "version-3");
   REQUIRE(found.passed_over.size() == 1);
   CHECK(found.warning() == "checkpoint " + dir / "version-4 is passed over (" + file +
-                               " has 100 bytes, its manifest says " +
+                               " has 100 bytes, but its manifest gives " +
                                std::to_string(read_manifest(dir / "version-4").files[0].bytes) + "); using " +
                                dir / "version-3 instead");
   damage(3);

@@ -133,7 +133,7 @@ TEST_CASE("where the directory was removed the lock is taken again and told, or 
     SUBCASE("the command looks first") {}
     CHECK_NOTHROW(outer.check());
     CHECK_NOTHROW(inner.check());
-    CHECK(contains(told, "was removed while this job runs, and its lock is taken again"));
+    CHECK(contains(told, "was removed while this job runs; taking its lock again"));
     CHECK(contains(complaint([&] { directory_lock{options(dir, "other")}; }), "is in use by job 'mnist'"));
     told.clear();
     CHECK_NOTHROW(outer.check());
@@ -184,7 +184,7 @@ TEST_CASE("a command's master learns by itself that a later one has the director
     write_epoch(dir.path(), {5, "later"});
     std::this_thread::yield();
   }
-  CHECK(contains(*earlier.lost(), "has been taken by a later master of the job (epoch 5, this one is of 1)"));
+  CHECK(contains(*earlier.lost(), "belongs to a later master of the job (epoch 5, this one has 1)"));
   CHECK(complaint([&] { earlier.check(); }) == *earlier.lost());
 }
 
@@ -287,9 +287,8 @@ TEST_CASE("whoever claims a later epoch ends the writing of all before") {
   // Another, to whom these locks say nothing.
   spill(dir / ".edl-epoch", "2\n");
   std::string const said = complaint([&] { first.check(); });
-  CHECK(contains(said,
-                 "has been taken by a later master of the job (epoch 2, this one is of 1); nothing more "
-                 "is written there"));
+  CHECK(contains(
+      said, "belongs to a later master of the job (epoch 2, this one has 1); nothing more is written there"));
   CHECK(first.superseded());
   CHECK(first.claim() == 3);  // as a new start would
   CHECK_NOTHROW(first.check());
@@ -307,7 +306,7 @@ TEST_CASE("whoever claims a later epoch ends the writing of all before") {
   CHECK_NOTHROW(first.check());
   std::filesystem::remove(dir / ".edl-epoch");
   example_state().write_at({edl::in_epoch(4, 1), 7}, dir.path(), 1);
-  CHECK(contains(complaint([&] { first.check(); }), "(epoch 4, this one is of 3)"));
+  CHECK(contains(complaint([&] { first.check(); }), "(epoch 4, this one has 3)"));
   CHECK_FALSE(std::filesystem::exists(dir / ".edl-epoch"));
 }
 
@@ -317,7 +316,7 @@ TEST_CASE("a later epoch is a successor's, also where nobody can be read to hold
   CHECK(held.claim() == 1);
   spill(dir / ".edl-epoch", "2 another\n");
   std::filesystem::resize_file(dir / ".edl-lock", 0);
-  CHECK(contains(complaint([&] { held.check(); }), "has been taken by a later master of the job"));
+  CHECK(contains(complaint([&] { held.check(); }), "belongs to a later master of the job"));
   CHECK(held.superseded());
 }
 

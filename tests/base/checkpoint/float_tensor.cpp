@@ -100,9 +100,9 @@ TEST_CASE("a shape that does not fit half-precision bytes is refused by name") {
   };
   // As many bytes as float32 would need, and half an element.
   CHECK(contains(refused(R"({"w":{"dtype":"F16","shape":[2],"data_offsets":[0,8]}})", std::string(8, 'x')),
-                 "has 8 bytes, its shape and F16 need 4"));
+                 "has 8 bytes, but its shape and F16 need 4"));
   CHECK(contains(refused(R"({"w":{"dtype":"BF16","shape":[2],"data_offsets":[0,3]}})", std::string(3, 'x')),
-                 "has 3 bytes, its shape and BF16 need 4"));
+                 "has 3 bytes, but its shape and BF16 need 4"));
 }
 
 }  // namespace float_tensor_test

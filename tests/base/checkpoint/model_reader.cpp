@@ -75,7 +75,7 @@ TEST_CASE("what is no such model is told by name") {
       {.name = "tables/a/embeddings", .dims = {1, 1}, .data = std::as_bytes(std::span(&value, 1))}};
   write_safetensors(file, tensors);
   file.commit();
-  CHECK_THROWS_WITH_AS(model_reader(dir / "other"), doctest::Contains("in another order"), edl::error);
+  CHECK_THROWS_WITH_AS(model_reader(dir / "other"), doctest::Contains("not in the order"), edl::error);
 }
 
 TEST_CASE("variables of others' files may be in half precision, and not in another type") {

@@ -152,7 +152,7 @@ TEST_CASE("a name of no variable, and one that stands twice, are refused") {
         "weight_names of the model: it has no variable 'dense/kernal'; did you mean 'dense/kernel'?");
   weight_name const twice[] = {{"a", "dense/bias"}, {"b", "dense/bias"}};
   CHECK(complaint([&] { check_weight_names(network(), twice); }) ==
-        "weight_names of the model: variable 'dense/bias' stands there twice, as 'a' and 'b'");
+        "weight_names of the model: variable 'dense/bias' occurs twice, as 'a' and 'b'");
 }
 
 TEST_CASE("what fits of a checkpoint of several servers is taken") {
@@ -274,7 +274,7 @@ TEST_CASE("weights of others' ONNX files are found by name and turned, as those 
   edl::parameter_layout tables;
   tables.tables.push_back({"t", 3});
   CHECK_THROWS_WITH_AS(import_rows(dir / "m.onnx", tables, {}),
-                       doctest::Contains("has no rows for table 't'"), edl::error);
+                       doctest::Contains("has no readable rows for table 't'"), edl::error);
 }
 
 }  // namespace other_model_test

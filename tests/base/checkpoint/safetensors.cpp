@@ -96,7 +96,7 @@ TEST_CASE("what cannot be written is refused") {
   tensor_source const good{.name = "a", .dims = {4}, .data = bytes_of(four)};
   CHECK(contains(refused({good, good}), "two tensors would be named 'a'"));
   CHECK(contains(refused({{.name = "__metadata__", .dims = {4}, .data = bytes_of(four)}}), "__metadata__"));
-  CHECK(contains(refused({{.name = "a", .dims = {5}, .data = bytes_of(four)}}), "16 bytes are not what"));
+  CHECK(contains(refused({{.name = "a", .dims = {5}, .data = bytes_of(four)}}), "16 bytes do not match"));
   CHECK(
       contains(refused({{.name = "a", .dtype = "F31", .dims = {4}, .data = bytes_of(four)}}), "tensor 'a'"));
   CHECK(contains(refused({{.name = "a\xff", .dims = {4}, .data = bytes_of(four)}}), "not UTF-8"));

@@ -63,7 +63,7 @@ TEST_CASE("a new token is taken at the second look, and the one before for a whi
   c.look(c.read());
   CHECK_FALSE(c.takes(two));  // it may be about to be written
   for (int i = 0; i < 3; ++i) c.look(c.read());
-  CHECK(count(f.said->text, "a new token; the one before is taken for 120 s more") == 1);
+  CHECK(count(f.said->text, "a new token; the previous one is accepted for 120 s more") == 1);
   CHECK(c.takes(two));
   CHECK(c.takes(one));
   write(f.dir / "token", three);
@@ -88,18 +88,18 @@ TEST_CASE("a token file that is broken is told once, and the token stays") {
         "--token_file=" + (f.dir / "token") + ": No such file or directory");
   write(f.dir / "token", "short");
   CHECK(complaint([&] { credentials{o}; }) ==
-        "--token_file=" + (f.dir / "token") + ": its first line is no token of 16 characters or more");
+        "--token_file=" + (f.dir / "token") + ": its first line is not a token of 16 characters or more");
   write(f.dir / "token", one);
   credentials c(o);
   write(f.dir / "token", "");
   c.look(c.read());
   CHECK(f.said->text.empty());  // it may be about to be written
   for (int i = 0; i < 5; ++i) c.look(c.read());
-  CHECK(count(f.said->text, "; the token that was there stays") == 1);
+  CHECK(count(f.said->text, "; keeping the previous token") == 1);
   CHECK(c.takes(one));
   std::filesystem::remove(f.dir / "token");
   for (int i = 0; i < 5; ++i) c.look(c.read());
-  CHECK(count(f.said->text, "No such file or directory; the token that was there stays") == 1);
+  CHECK(count(f.said->text, "No such file or directory; keeping the previous token") == 1);
   CHECK(c.takes(one));
   write(f.dir / "token", two);
   for (int i = 0; i < 2; ++i) c.look(c.read());
@@ -124,11 +124,11 @@ TEST_CASE("a new certificate takes the place of the one before, and a broken one
                              std::filesystem::copy_options::overwrite_existing);
   for (int i = 0; i < 3; ++i) c.look(c.read());
   CHECK(count(f.said->text, "--tls_key=" + o.key + ": no private key of --tls_certificate=") == 1);
-  CHECK(count(f.said->text, "; the certificate that was there stays") == 1);
+  CHECK(count(f.said->text, "; keeping the previous certificate") == 1);
   CHECK(c.certificate());
   std::filesystem::remove(f.dir / "now");
   for (int i = 0; i < 3; ++i) c.look(c.read());
-  CHECK(count(f.said->text, "No such file or directory; the certificate that was there stays") == 1);
+  CHECK(count(f.said->text, "No such file or directory; keeping the previous certificate") == 1);
   swap(f.dir / "now", "a");
   for (int i = 0; i < 3; ++i) c.look(c.read());
   CHECK(count(f.said->text, "a new certificate") == 2);
@@ -143,7 +143,7 @@ TEST_CASE("nobody is asked for a passphrase, and what cannot be used is named wi
   o.certificate = f.dir / "e/chain";
   o.key = f.dir / "e/key";
   CHECK(contains(complaint([&] { credentials{o}; }),
-                 "--dashboard_key=" + o.key + ": the private key is encrypted, and there is no prompt"));
+                 "--dashboard_key=" + o.key + ": the private key is encrypted, and edl does not prompt"));
   // As older versions of OpenSSL encrypt one.
   REQUIRE(std::system(("openssl ec -in " + (f.dir / "p/key") + " -aes128 -passout pass:secret -out " +
                        (f.dir / "e/old") + " >/dev/null 2>&1")

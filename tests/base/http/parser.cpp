@@ -190,10 +190,10 @@ TEST_CASE("a connection is used again when both sides know where the answer ende
 }
 
 TEST_CASE("what is no answer is refused") {
-  CHECK(says(why("SSH-2.0-OpenSSH_9.2\r\n"), {"no HTTP", "'SSH-2.0-OpenSSH_9.2'"}));
-  CHECK(says(why("HTTP/2 200\r\n"), {"no HTTP"}));
+  CHECK(says(why("SSH-2.0-OpenSSH_9.2\r\n"), {"not HTTP", "'SSH-2.0-OpenSSH_9.2'"}));
+  CHECK(says(why("HTTP/2 200\r\n"), {"not HTTP"}));
   CHECK(says(why("HTTP/1.1 099 OK\r\n\r\n"), {"bad status"}));
-  CHECK(says(why("HTTP/1.1 2x0 OK\r\n"), {"no HTTP"}));
+  CHECK(says(why("HTTP/1.1 2x0 OK\r\n"), {"not HTTP"}));
   CHECK(says(why("HTTP/1.1 200 OK\r\nno field\r\n"), {"bad field"}));
   CHECK(says(why("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"), {"bad Content-Length"}));
   CHECK(says(why("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n"), {"bad Content-Length"}));

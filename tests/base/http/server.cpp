@@ -115,7 +115,7 @@ TEST_CASE("what is wrong with a request is said, in JSON") {
     std::string request, status, text;
     bool closes;
   } const wrong[] = {
-      {get("/nowhere"), "404 Not Found", "there is nothing at /nowhere", false},
+      {get("/nowhere"), "404 Not Found", "nothing at /nowhere", false},
       {post("/hello", ""), "405 Method Not Allowed", "/hello takes GET, HEAD, not POST", false},
       {"what?\r\n\r\n", "400 Bad Request", "no request of HTTP/1.1", true},
       {"GET /hello HTTP/1.1\r\n\r\n", "400 Bad Request", "no field 'Host'", true},
@@ -241,7 +241,7 @@ TEST_CASE("clients do not take all descriptors of a process") {
     std::vector<std::unique_ptr<connection>> clients;
     for (int i = 0; i < 86; ++i) clients.push_back(std::make_unique<connection>(f.server.port()));
     CHECK(has(clients.back()->say(get("/open")).answer(), "200 OK"));
-    CHECK(has(connection(f.server.port()).rest(), "86 clients are connected, which is the most"));
+    CHECK(has(connection(f.server.port()).rest(), "86 clients are connected, the maximum"));
   }
   ::setrlimit(RLIMIT_NOFILE, &before);
 }

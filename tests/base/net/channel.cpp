@@ -134,7 +134,7 @@ TEST_CASE("a peer that accepts and says nothing is given up in time") {
   client c(port.where(), {.connect = 50ms});
   auto const o = outcome_of([&] { c.call({.method = 1}); });
   CHECK(o.code == status::unavailable);
-  CHECK(o.text.find("no answer within 50 ms") != std::string::npos);
+  CHECK(o.text.find("no reply within 50 ms") != std::string::npos);
   client d(port.where());
   CHECK(outcome_of([&] { d.call({.method = 1, .timeout = 50ms}); }).code == status::deadline_exceeded);
   CHECK(outcome_of([&] {

@@ -236,7 +236,7 @@ TEST_CASE("a peer that says nothing, closes, or speaks otherwise: the opening en
   raw_port silent;  // accepts, by the kernel, and never answers
   auto why = failed(n, {silent.where()}, 50ms);
   CHECK(why.code == status::unavailable);
-  CHECK(contains(why.text, "no answer within 50 ms"));
+  CHECK(contains(why.text, "no reply within 50 ms"));
 
   raw_port closes;
   std::thread peer([&] { raw(closes.acceptor).read_frame(); });

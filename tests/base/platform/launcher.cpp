@@ -228,7 +228,7 @@ TEST_CASE("an end of who has been started since is no news, to the master that d
   std::shared_ptr<kept_lines> said;
   // An end that nobody need do anything about is no secret.
   auto const times_told = [&] {
-    std::string const line = "worker-0 exited with code 3; its successor had been asked for by then\n";
+    std::string const line = "worker-0 exited with code 3; its successor had been requested by then\n";
     std::size_t n = 0;
     for (auto at = said->text.find(line); at != std::string::npos; at = said->text.find(line, at + 1)) ++n;
     return n;

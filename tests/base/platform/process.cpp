@@ -85,7 +85,7 @@ TEST_CASE("an end whose status somebody else took is no success") {
   std::signal(SIGCHLD, before);
   REQUIRE(ended);
   CHECK(e.all[0].failed());
-  CHECK(e.all[0].words == "how it ended is not known: waitpid: No child processes");
+  CHECK(e.all[0].words == "its exit status is unknown: waitpid: No child processes");
 }
 
 TEST_CASE("the end of a process tells what it said at last") {

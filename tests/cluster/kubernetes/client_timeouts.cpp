@@ -103,14 +103,14 @@ TEST_CASE("who speaks something else is told apart") {
     });
     return thrown<edl::error>([&] { k8s::client(to(s), {.retry_timeout = 0ms}).get("/x"); });
   };
-  CHECK(says(text("SSH-2.0-OpenSSH_9.2\r\n"), {"GET /x: the answer is no HTTP"}));
+  CHECK(says(text("SSH-2.0-OpenSSH_9.2\r\n"), {"GET /x: the reply is not HTTP"}));
   CHECK(says(text("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<xml>"),
              {"GET http://", "is no JSON, or nested deeper than 200 levels: '<xml>'"}));
   CHECK(says(text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), {"bad chunk at 'zz'"}));
   CHECK(says(text("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"), {"bad Content-Length"}));
   CHECK(says(text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 40\r\n\r\n{}"),
              {"bad Content-Length"}));
-  CHECK(says(text("HTTP/1.1 200 OK\r\nX: " + std::string(100'000, 'x')), {"is no HTTP"}));
+  CHECK(says(text("HTTP/1.1 200 OK\r\nX: " + std::string(100'000, 'x')), {"is not HTTP"}));
   CHECK(says(text("HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n"),
              {": 302; does `server` name"}));
   CHECK(says(text("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 22\r\n\r\n<html>\n<body>\nsorry\n"),

@@ -54,9 +54,9 @@ TEST_CASE(
              {"not for other"}));
 
   auto const foreign = test::make_identity({.name = "foreign authority", .authority = true});
-  CHECK(says(
-      outcome({.alternatives = "IP:127.0.0.1"}, as_is, &foreign),
-      {"signed by CN=foreign authority, an authority that is not trusted here", "certificate-authority"}));
+  CHECK(says(outcome({.alternatives = "IP:127.0.0.1"}, as_is, &foreign),
+             {"signed by CN=foreign authority, an authority that this process does not trust",
+              "certificate-authority"}));
   auto const namesake = test::make_identity({.name = "test authority", .authority = true});
   CHECK(says(outcome({.alternatives = "IP:127.0.0.1"}, as_is, &namesake), {"CN=test authority"}));
   CHECK(says(outcome({.alternatives = "IP:127.0.0.1"}, as_is, nullptr),

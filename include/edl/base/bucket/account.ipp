@@ -65,14 +65,14 @@ EDL_INLINE account find_account(environment const& variable) {
   }
   if (a.who.key.empty() || a.who.secret.empty())
     throw error(
-        fmt::format("{}: there are no credentials for s3:// paths: set AWS_ACCESS_KEY_ID and "
-                    "AWS_SECRET_ACCESS_KEY, or write aws_access_key_id and aws_secret_access_key there",
+        fmt::format("{}: no credentials for s3:// paths: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
+                    "write aws_access_key_id and aws_secret_access_key there",
                     a.origin));
   // These values become header fields of a request, where a line break would begin another field.
   for (std::string const* text : {&a.who.key, &a.who.secret, &a.who.session})
     for (char c : *text)
       if (c <= ' ' || c == 0x7f)
-        throw error(a.origin + ": a credential has a blank, a line break or a control character in it");
+        throw error(a.origin + ": a credential contains a blank, a line break or a control character");
   a.region =
       first_of({"AWS_REGION", "AWS_DEFAULT_REGION"}, from["region"].empty() ? a.region : from["region"]);
   a.endpoint = first_of({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}, from["endpoint_url"]);

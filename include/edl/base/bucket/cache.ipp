@@ -72,7 +72,7 @@ inline objects find_objects(store const& from, std::string const& url, std::stri
     found.all = from.list(found.base);
   }
   if (found.all.empty())
-    throw error(fmt::format("{}: there is no such object, and none below it in {}", url, from.endpoint()));
+    throw error(fmt::format("{}: no such object, and none below it in {}", url, from.endpoint()));
   for (object const& o : found.all) {
     // Saturates, because sizes in a server's list may overflow a sum.
     found.bytes = o.size > ~found.bytes ? ~std::uint64_t{0} : found.bytes + o.size;
@@ -80,8 +80,8 @@ inline objects find_objects(store const& from, std::string const& url, std::stri
     bool const good = !name.empty() && name.is_relative() && name.lexically_normal() == name &&
                       *name.begin() != ".." && o.key.find('\0') == o.key.npos && !o.key.ends_with(unfinished);
     if (!good)
-      throw error(fmt::format("s3://{}/{}: a key with this name is no name of a file: rename it",
-                              from.bucket(), printable(o.key, 300)));
+      throw error(fmt::format("s3://{}/{}: the key is not a valid file name: rename it", from.bucket(),
+                              printable(o.key, 300)));
   }
   return found;
 }
@@ -192,8 +192,8 @@ inline void check_sum(copying const& c, std::string const& name) {
   if (auto const got = hexadecimal({reinterpret_cast<char const*>(out.data()), size}); got != tag) {
     ::unlink(c.to.c_str());
     throw error(
-        fmt::format("{}: what came has the MD5 sum {}, and the object's ETag is {}: it was damaged on its "
-                    "way, or the store encrypts it by a key of yours",
+        fmt::format("{}: the received bytes have the MD5 sum {}, but the object's ETag is {}: they were "
+                    "damaged on their way, or the store encrypts the object with your key",
                     name, got, tag));
   }
 }
@@ -268,7 +268,7 @@ inline void fetch(store const& from, objects const& what, fs::path const& direct
       std::condition_variable_any nobody;
       std::unique_lock lock(own);
       while (!nobody.wait_for(lock, over, o.progress, [&] { return over.stop_requested(); }))
-        o.log.info(fmt::format("{}: {} of {} bytes are there", directory.string(), there.load(), what.bytes));
+        o.log.info(fmt::format("{}: fetched {} of {} bytes", directory.string(), there.load(), what.bytes));
     });
     std::vector<std::jthread> threads;
     for (std::size_t i = 1; i < std::min(std::size_t(o.connections), parts.size()); ++i)
@@ -282,7 +282,7 @@ inline fs::path directory_of(cache_options const& o) {
   if (!o.directory.empty()) return o.directory;
   if (auto const shared = process_environment("XDG_CACHE_HOME"); !shared.empty()) return shared + "/edl";
   if (auto const home = process_environment("HOME"); !home.empty()) return home + "/.cache/edl";
-  throw error("s3:// paths are copied, and there is no HOME: name a directory by --data_cache");
+  throw error("s3:// paths are copied, but HOME is not set: name a directory with --data_cache");
 }
 
 }  // namespace detail
@@ -300,7 +300,7 @@ EDL_INLINE local_copy copy_of(std::string const& url, cache_options const& o) tr
   auto const what = detail::find_objects(from, url, url.substr(std::min(slash + 1, url.size())));
   if (what.bytes > o.most_bytes)
     throw error(
-        fmt::format("{}: {} objects of {} bytes, and --data_cache_size is {}: raise it, or name fewer", url,
+        fmt::format("{}: {} objects have {} bytes, but --data_cache_size is {}: raise it, or name fewer", url,
                     what.all.size(), what.bytes, o.most_bytes));
   std::string all = from.endpoint() + "\n" + what.base;
   for (object const& one : what.all) all += fmt::format("\n{} {} {}", one.key, one.size, one.etag);
@@ -314,7 +314,7 @@ EDL_INLINE local_copy copy_of(std::string const& url, cache_options const& o) tr
     return local_copy((what.shown.empty() ? copy : copy / what.shown).string(), lock.release());
   };
   std::string const shown = printable(url, 300);
-  if (!lock.take(LOCK_SH | LOCK_NB)) o.log.info(shown + ": waits for another process, which fetches it");
+  if (!lock.take(LOCK_SH | LOCK_NB)) o.log.info(shown + ": waiting for another process to fetch it");
   for (;;) {
     lock.take(LOCK_SH);
     if (fs::exists(copy)) {

@@ -64,18 +64,18 @@ struct refusal {
   std::string way_out(account const& a) const {
     if (expired()) return fmt::format("the credentials of {} have expired: renew them", a.origin);
     if (code == "RequestTimeTooSkewed") return "this machine's clock is wrong: set it";
-    if (code == "NoSuchBucket") return "is its name right, and AWS_ENDPOINT_URL the store that has it?";
+    if (code == "NoSuchBucket") return "is its name right, and is AWS_ENDPOINT_URL its store?";
     if (status == 301 || status == 307 || code == "AuthorizationHeaderMalformed")
       return region.empty() ? "the bucket lies in another region: set AWS_REGION"
                             : fmt::format("the bucket lies in another region: set AWS_REGION={}", region);
     if (code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch")
-      return fmt::format("the credentials of {} are not those of a user of this store", a.origin);
+      return fmt::format("the credentials of {} do not belong to a user of this store", a.origin);
     if (status == 412)
-      return "it was changed since it was found: start again, on objects that stay as they are";
+      return "it has changed since the job found it: start again, with objects that do not change";
     if (status == 403)
       return fmt::format("the user of {} needs s3:ListBucket of the bucket and s3:GetObject of its objects",
                          a.origin);
-    return passes() ? "the store has too much to do, or fails: try again later" : "";
+    return passes() ? "the store is overloaded, or fails: try again later" : "";
   }
 };
 
@@ -101,8 +101,8 @@ struct store::implementation {
                          return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
                        });
     if (!valid)
-      throw error(
-          fmt::format("s3://{}: this is no name of a bucket: write s3://BUCKET/KEY", printable(bucket, 100)));
+      throw error(fmt::format("s3://{}: this is not the name of a bucket: write s3://BUCKET/KEY",
+                              printable(bucket, 100)));
     bool const own = !now.endpoint.empty(), host = !own && bucket.find('.') == bucket.npos;
     endpoint = own    ? now.endpoint
                : host ? fmt::format("https://{}.s3.{}.amazonaws.com", bucket, now.region)
@@ -119,7 +119,7 @@ struct store::implementation {
     if (!now.ca_file.empty()) {
       std::ifstream in(now.ca_file);
       ca.text.assign(std::istreambuf_iterator<char>(in), {});
-      if (ca.text.empty()) throw error(ca.name + ": there is no such file, or it is empty");
+      if (ca.text.empty()) throw error(ca.name + ": no such file, or it is empty");
     }
     line->use(net::load_trust({.authorities = std::move(ca)}));
   }
@@ -185,7 +185,7 @@ struct store::implementation {
         if (may_miss && (missing || refused.status == 416)) return head;
         auto const out = refused.way_out(with);
         why = fmt::format(
-            "{}: the object store {} answers {}{}{}{}{}{}", what, line->server().at.url(), refused.status,
+            "{}: the object store {} replies {}{}{}{}{}{}", what, line->server().at.url(), refused.status,
             refused.code.empty() ? "" : " " + printable(refused.code, 100),
             refused.message.empty() ? "" : ": " + printable(refused.message, 300),
             refused.request.empty() ? "" : fmt::format(" (request {})", printable(refused.request, 100)),
@@ -201,7 +201,7 @@ struct store::implementation {
         end = clock::now() + set.retry_timeout;
       }
       if (!line->pause(pauses.next(), end))
-        throw error(fmt::format("{}; asked {} times, the last {} s without success", why, tries,
+        throw error(fmt::format("{}; requested {} times, the last {} s without success", why, tries,
                                 double(set.retry_timeout.count()) / 1000));
     }
   }
@@ -224,7 +224,7 @@ EDL_INLINE std::optional<object> store::find(std::string const& key) const {
   auto const range = head.code() == 200 ? head.field("content-length") : head.field("content-range");
   auto const size = number_from<std::uint64_t>(range.substr(range.find('/') + 1));
   if (!size || (o.etag.empty() && head.code() != 416))
-    throw error(fmt::format("{}: the answer tells no size or ETag ('{}')", what, printable(range, 100)));
+    throw error(fmt::format("{}: the reply has no size or ETag ('{}')", what, printable(range, 100)));
   o.size = *size;
   return o;
 }
@@ -259,7 +259,7 @@ EDL_INLINE std::vector<object> store::list(std::string const& prefix) const {
     std::string_view rest = page;
     if (detail::element(rest, "Name").empty() && detail::element(rest, "KeyCount").empty() &&
         detail::element(rest, "IsTruncated").empty())
-      throw error(fmt::format("{}: the answer is no list of objects: '{}'", what, printable(page, 200)));
+      throw error(fmt::format("{}: the reply is not a list of objects: '{}'", what, printable(page, 200)));
     bool const coded = detail::element(rest, "EncodingType") == "url";
     std::size_t const before = entries;
     for (std::string_view one; !(one = detail::element(rest, "Contents")).empty(); ++entries) {
@@ -268,28 +268,28 @@ EDL_INLINE std::vector<object> store::list(std::string const& prefix) const {
       if (coded) o.key = http::decoded(o.key, true);
       auto const size = number_from<std::uint64_t>(detail::element(one, "Size"));
       if (o.key.empty() || !o.key.starts_with(prefix) || !size || o.etag.empty())
-        throw error(fmt::format("{}: the list has an entry that is none: '{}'", what, printable(one, 200)));
+        throw error(fmt::format("{}: the list has an invalid entry: '{}'", what, printable(one, 200)));
       o.size = *size;
       if (!o.key.ends_with('/')) all.push_back(std::move(o));
       if (entries >= detail::most_objects)
-        throw error(fmt::format("{}: there are more than {} objects: name a longer prefix", what,
-                                detail::most_objects));
+        throw error(
+            fmt::format("{}: more than {} objects: name a longer prefix", what, detail::most_objects));
     }
     if (rest.find("<Contents") != rest.npos)
-      throw error(fmt::format("{}: the list has an entry that is none: '{}'", what,
+      throw error(fmt::format("{}: the list has an invalid entry: '{}'", what,
                               printable(rest.substr(rest.find("<Contents")), 200)));
     auto const truncated = detail::element(page, "IsTruncated");
     if (!truncated.empty() && truncated != "true" && truncated != "false")
-      throw error(fmt::format("{}: the list says IsTruncated '{}'", what, printable(truncated, 100)));
+      throw error(fmt::format("{}: the list has the IsTruncated '{}'", what, printable(truncated, 100)));
     auto next =
         truncated == "true" ? detail::plain(detail::element(page, "NextContinuationToken")) : std::string();
     if (!next.empty() && !tokens.insert(next).second)
-      throw error(what + ": the store gives the same page of the list again");
+      throw error(what + ": the store returns the same page of the list again");
     empty_pages = entries > before ? 0 : empty_pages + 1;
     if (!next.empty() && empty_pages > detail::most_empty_pages)
       throw error(fmt::format("{}: {} pages of the list in a row have no object", what, empty_pages));
     if (next.empty() && truncated == "true")
-      throw error(what + ": the list is cut off, and the store says not where it goes on");
+      throw error(what + ": the list is truncated, but the store does not say where it continues");
     token = std::move(next);
   } while (!token.empty());
   std::ranges::sort(all, {}, &object::key);
@@ -303,7 +303,7 @@ EDL_INLINE void store::read(object const& of, std::uint64_t from, std::uint64_t 
   std::string const what = self_->name(of.key);
   auto const changed = [&] {
     return error(what +
-                 ": it was changed since the job found it: start again, on objects that stay as they are");
+                 ": it has changed since the job found it: start again, with objects that do not change");
   };
   auto const make = [&] {
     return http::question{"GET",
@@ -320,12 +320,12 @@ EDL_INLINE void store::read(object const& of, std::uint64_t from, std::uint64_t 
         auto const wanted = fmt::format("bytes {}-{}/{}", from, to - 1, of.size);
         if (head.field("etag") != of.etag) throw changed();
         if (head.code() == 200 && !(from == 0 && to == of.size))
-          throw error(what + ": the store answers with the whole object: it knows no ranges");
+          throw error(what + ": the store replies with the whole object: it does not support ranges");
         if (head.code() != 200 && range != wanted)
-          throw error(fmt::format("{}: the store answers '{}' where '{}' was asked for", what,
+          throw error(fmt::format("{}: the store replies with '{}' instead of '{}'", what,
                                   printable(range, 100), wanted));
       }
-      if (part.size() > to - from) throw error(what + ": the store sends more than was asked for");
+      if (part.size() > to - from) throw error(what + ": the store sends more than was requested");
       take(part);
       from += part.size();
       return true;
@@ -336,7 +336,7 @@ EDL_INLINE void store::read(object const& of, std::uint64_t from, std::uint64_t 
     };
     auto const head = self_->ask(again, what, checked, from, true);
     if (head.code() == 404 || head.code() == 416) throw changed();
-    if (from == first) throw error(what + ": the store answers with no bytes");
+    if (from == first) throw error(what + ": the store replies with no bytes");
   }
 }
 

@@ -93,7 +93,7 @@ EDL_INLINE opened_part open_part(std::string const& path, manifest::file const& 
   part_facts const facts(part.file);
   if (auto const theirs = facts.json("layout"); theirs != layout_json(layout))
     throw error(
-        fmt::format("{} is of another model: {}", part.file.path(), layout_difference(theirs, layout)));
+        fmt::format("{} belongs to another model: {}", part.file.path(), layout_difference(theirs, layout)));
   if (part.elements.last > layout.size()) facts.fail("last");
   return part;
 }
@@ -108,12 +108,12 @@ EDL_INLINE void read_pieces(opened_part const& part, parameter_layout const& lay
     std::string const name = slot ? slot_tensor(*slot, p.name) : p.name;
     tensor const* const t = part.file.find(name);
     if (!t && slot)
-      throw error(fmt::format("{} is of another optimizer: it lacks the slot '{}' of '{}' (tensor '{}')",
+      throw error(fmt::format("{} belongs to another optimizer: it lacks the slot '{}' of '{}' (tensor '{}')",
                               part.file.path(), *slot, p.name, name));
     if (!t) throw error(fmt::format("{} lacks tensor '{}'", part.file.path(), name));
     if (t->dtype != "F32" || t->dims != p.dims)
-      throw error(fmt::format("tensor '{}' of {} is {} [{}], the model has F32 [{}]", name, part.file.path(),
-                              t->dtype, fmt::join(t->dims, ", "), fmt::join(p.dims, ", ")));
+      throw error(fmt::format("tensor '{}' of {} is {} [{}], but the model has F32 [{}]", name,
+                              part.file.path(), t->dtype, fmt::join(t->dims, ", "), fmt::join(p.dims, ", ")));
     part.file.read(*t, (both.first - p.elements.first) * sizeof(float),
                    std::as_writable_bytes(into.subspan(both.first - first, both.size())));
   }
@@ -157,8 +157,9 @@ EDL_INLINE manifest::file write_part(std::string const& path, parameter_layout c
   };
   if (all.first > all.last || all.last > layout.size() || part.variables.size() != all.size())
     fail("its variables are not those of its range");
-  if (part.server >= part.servers) fail("there is no such server");
-  if (part.slots.size() != part.slot_names.size()) fail("there is not one name for each slot");
+  if (part.server >= part.servers) fail("no such server");
+  if (part.slots.size() != part.slot_names.size())
+    fail("the number of slots differs from that of their names");
   for (auto const& slot : part.slots)
     if (slot.size() != parameters) fail("a slot is not as long as its parameters");
 
@@ -214,8 +215,8 @@ EDL_INLINE void commit_checkpoint(std::string const& path, manifest const& conte
   if (contents.files.empty()) throw error(fmt::format("cannot complete {}: no server has written", path));
   for (auto const& f : contents.files)
     if (auto const size = input_file(path + "/" + f.name).size(); size != f.bytes)
-      throw error(fmt::format("cannot complete {}: {} has {} bytes, its server wrote {}", path, f.name, size,
-                              f.bytes));
+      throw error(fmt::format("cannot complete {}: {} has {} bytes, but its server wrote {}", path, f.name,
+                              size, f.bytes));
   durable_file file(path + "/manifest.json");
   file.write(to_json(contents));
   if (allowed) allowed();
@@ -239,7 +240,7 @@ EDL_INLINE std::vector<segment> read_range(std::string const& path, parameter_la
   };
   if (first > layout.size() || variables.size() > layout.size() - first) fail("the model has no such range");
   element_range const wanted{first, first + variables.size()};
-  if (slots.size() != slot_names.size()) fail("there is not one name for each slot");
+  if (slots.size() != slot_names.size()) fail("the number of slots differs from that of their names");
   for (auto const& slot : slots)
     if (slot.size() != detail::parameters_in(layout, wanted)) fail("a slot is not as long as its parameters");
 
@@ -271,7 +272,7 @@ EDL_INLINE std::vector<segment> read_range(std::string const& path, parameter_la
     }
   }
   if (at != layout.size()) fail(fmt::format("its files end at element {} of {}", at, layout.size()));
-  if (contents.layout != layout_digest(layout)) fail("it is of another model");
+  if (contents.layout != layout_digest(layout)) fail("it belongs to another model");
   return segments;
 }
 

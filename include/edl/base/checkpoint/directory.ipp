@@ -169,7 +169,7 @@ EDL_INLINE void verify_checkpoint(std::string const& path, check how) {
     input_file const file(path + "/" + listed.name);
     if (file.size() != listed.bytes)
       throw error(
-          fmt::format("{} has {} bytes, its manifest says {}", file.path(), file.size(), listed.bytes));
+          fmt::format("{} has {} bytes, but its manifest gives {}", file.path(), file.size(), listed.bytes));
     if (how == check::checksums && file.crc32() != listed.crc32)
       throw error(fmt::format(
           "{} is damaged: its CRC-32 is not that of its manifest; use an older checkpoint", file.path()));
@@ -292,7 +292,7 @@ EDL_INLINE void prune(std::string const& directory, std::uint64_t keep, permissi
       // An invalid checkpoint is neither counted nor removed: its writer may still be writing.
       if (kept == 0 && valid) newest = version;
       kept += valid;
-      invariant(kept <= keep, "no more checkpoints are kept than were asked for");
+      invariant(kept <= keep, "no more checkpoints are kept than --keep_checkpoint_max allows");
     }
   }
   detail::remove_passed(directory, newest, allowed);

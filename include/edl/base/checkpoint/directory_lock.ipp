@@ -245,10 +245,9 @@ EDL_INLINE void directory_lock::check_epoch() const {
   // If the file is lost, the checkpoints show the epochs of other masters.
   std::uint64_t const newest = claimed.epoch < epoch_ ? newest_epoch(options_.directory) : claimed.epoch;
   if (newest > epoch_)
-    throw detail::later_epoch(
-        fmt::format("{} has been taken by a later master of the job (epoch {}, this one is of {}); nothing "
-                    "more is written there",
-                    options_.description, newest, epoch_.load()));
+    throw detail::later_epoch(fmt::format(
+        "{} belongs to a later master of the job (epoch {}, this one has {}); nothing more is written there",
+        options_.description, newest, epoch_.load()));
   // Two processes may claim one number at once, if locks do not work or one was suspended just before it
   // wrote. The holder of the directory gets it, and no other process claims it again.
   if (claimed.epoch < epoch_ || claimed.owner != self_.owner) {
@@ -297,10 +296,10 @@ EDL_INLINE void directory_lock::hold_again(std::optional<holder>& taken_by) cons
   // A command and its master may both be first; they write the same text.
   if (!self_.owner.empty()) write(text());
   if (options_.tell && options_.holder != part::master)
-    options_.tell(fmt::format(
-        "{}: the directory or its .edl-lock was removed while this job runs, and its lock is taken again; "
-        "checkpoints that were there are gone, the next one is written as before",
-        options_.description));
+    options_.tell(
+        fmt::format("{}: the directory or its .edl-lock was removed while this job runs; taking its lock "
+                    "again; earlier checkpoints are gone, later ones are written as before",
+                    options_.description));
 }
 
 EDL_INLINE void directory_lock::check() const {

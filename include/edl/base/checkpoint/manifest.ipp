@@ -65,7 +65,7 @@ class manifest_fields {
   }
 
   [[noreturn]] void fail(char const* name, char const* what) const {
-    throw error(fmt::format("{} is no manifest of a checkpoint: '{}' {}", where_, name, what));
+    throw error(fmt::format("{} is not a manifest of a checkpoint: '{}' {}", where_, name, what));
   }
 
  private:
@@ -113,7 +113,7 @@ EDL_INLINE std::string to_json(manifest const& from) {
   try {
     return json{{"checkpoint", content}, {"crc32", detail::text_crc32(content.dump())}}.dump(1) + "\n";
   } catch (json::type_error const&) {
-    throw error("the name of the job or of a shard is not UTF-8 and cannot stand in a manifest");
+    throw error("the name of the job or of a shard is not UTF-8, which a manifest requires");
   }
 }
 
@@ -125,10 +125,10 @@ EDL_INLINE manifest manifest_from_json(std::string_view text, std::string_view w
   auto const crc32 = outer.number("crc32");
   auto const& content = outer.at("checkpoint");
   if (detail::text_crc32(content.dump()) != crc32)
-    throw error(fmt::format("{} has been damaged or edited: its checksum does not fit", where));
+    throw error(fmt::format("{} has been damaged or edited: its checksum does not match", where));
   detail::manifest_fields const fields(content, where);
   if (fields.number("format") != detail::manifest_format)
-    fields.fail("format", "is of another version of this program");
+    fields.fail("format", "belongs to another version of this program");
   manifest m{.job = fields.text("job"),
              .version = fields.number("version"),
              .generation = content.contains("epoch")
@@ -160,7 +160,7 @@ EDL_INLINE manifest manifest_from_json(std::string_view text, std::string_view w
                      .ledger = wire::ledger_from_json(file.at("ledger").dump(), where)};
     if (f.name.empty() || f.name.starts_with('.') || f.name.find('/') != std::string::npos ||
         f.name.find('\0') != std::string::npos)
-      file.fail("name", "is not that of a file in its directory");
+      file.fail("name", "does not name a file in its directory");
     m.files.push_back(std::move(f));
   }
   if (m.files.empty()) fields.fail("files", "is empty");

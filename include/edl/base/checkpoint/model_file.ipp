@@ -127,8 +127,8 @@ EDL_INLINE void check_model(std::string const& path) {
   }
   if (says != fmt::format("{:08x}", crc))
     throw error(
-        fmt::format("{} is damaged: its CRC-32 is {:08x}, its metadata say {}; export it anew, or leave "
-                    "'crc32' out of the metadata if it was changed on purpose",
+        fmt::format("{} is damaged: its CRC-32 is {:08x}, but its metadata gives {}; export it again, or "
+                    "remove 'crc32' from the metadata if it was changed on purpose",
                     path, crc, detail::shown(says)));
 }
 
@@ -137,9 +137,9 @@ EDL_INLINE void import_rows(
     std::function<void(std::size_t table, view<std::uint64_t> ids, view<float> weights)> const& put) {
   if (layout.tables.empty()) return;
   if (is_onnx(path))
-    throw error(
-        fmt::format("{} has no rows for table '{}' that are read: give a checkpoint, or what --output writes",
-                    path, layout.tables[0].name));
+    throw error(fmt::format(
+        "{} has no readable rows for table '{}': give a checkpoint, or a model written by --output", path,
+        layout.tables[0].name));
   safetensors_file const file(path);
   std::vector<std::uint64_t> ids;
   std::vector<float> weights;
@@ -151,7 +151,7 @@ EDL_INLINE void import_rows(
     if (keys->dtype != "U64" || keys->dims.size() != 1 || rows->dtype != "F32" ||
         rows->dims != std::vector<std::uint64_t>{keys->dims[0], std::uint64_t(width)})
       throw error(fmt::format(
-          "table '{}' of {} is {} [{}] of ids and {} [{}], the model has rows of {} values", name, path,
+          "table '{}' of {} is {} [{}] of ids and {} [{}], but the model has rows of {} values", name, path,
           keys->dtype, fmt::join(keys->dims, ", "), rows->dtype, fmt::join(rows->dims, ", "), width));
     for (std::uint64_t first = 0, all = keys->dims[0]; first < all; first += detail::rows_at_once) {
       auto const n = std::size_t(std::min<std::uint64_t>(detail::rows_at_once, all - first)),

@@ -60,7 +60,7 @@ EDL_INLINE model_reader::model_reader(std::string path) : file_(path), version_(
   auto const order = file_.metadata().find("row_order");
   if (order == file_.metadata().end() || order->second != rows_by_slot)
     throw error(
-        fmt::format("the rows of {} are in another order than by hash slot and id: export it anew", path));
+        fmt::format("the rows of {} are not in the order of hash slot and id: export it again", path));
   mapped_ = detail::map_file(path, file_.size());
   for (table& t : tables_) {
     t.ids = mapped_ + file_.position(*file_.find("tables/" + t.name + "/ids"));
@@ -86,7 +86,8 @@ EDL_INLINE model_reader::table const& model_reader::find_table(std::string_view 
 
 EDL_INLINE bool model_reader::find(table const& in, std::uint64_t id, std::span<float> to) const {
   if (to.size() != in.width)
-    throw error(fmt::format("room for {} values, a row of table '{}' has {}", to.size(), in.name, in.width));
+    throw error(fmt::format("the buffer has room for {} values, but a row of table '{}' has {}", to.size(),
+                            in.name, in.width));
   auto const id_at = [&](std::uint64_t row) {  // tensors need not be aligned to eight bytes
     std::uint64_t n;
     std::memcpy(&n, in.ids + row * sizeof n, sizeof n);

@@ -242,9 +242,8 @@ EDL_INLINE void check_weight_names(parameter_layout const& layout, std::span<wei
     }
     for (weight_name const& earlier : names.first(i))
       if (earlier.ours == names[i].ours)
-        throw error(
-            fmt::format("weight_names of the model: variable '{}' stands there twice, as '{}' and '{}'", ours,
-                        earlier.theirs, names[i].theirs));
+        throw error(fmt::format("weight_names of the model: variable '{}' occurs twice, as '{}' and '{}'",
+                                ours, earlier.theirs, names[i].theirs));
   }
 }
 

@@ -12,14 +12,15 @@ namespace edl::checkpoint::detail {
 
 EDL_INLINE void check_listed(safetensors_file const& file, manifest::file const& listed) {
   if (file.size() != listed.bytes)
-    throw error(fmt::format("{} has {} bytes, its manifest says {}", file.path(), file.size(), listed.bytes));
+    throw error(
+        fmt::format("{} has {} bytes, but its manifest gives {}", file.path(), file.size(), listed.bytes));
 }
 
 EDL_INLINE void check_content(safetensors_file const& file, manifest::file const& listed) {
   if (auto const crc = file.crc32(); crc != listed.crc32)
-    throw error(
-        fmt::format("{} is damaged: its CRC-32 is {:08x}, its manifest says {:08x}; use an older checkpoint",
-                    file.path(), crc, listed.crc32));
+    throw error(fmt::format(
+        "{} is damaged: its CRC-32 is {:08x}, but its manifest gives {:08x}; use an older checkpoint",
+        file.path(), crc, listed.crc32));
 }
 
 EDL_INLINE opened_part open_part(std::string const& path, manifest::file const& listed,

@@ -52,10 +52,10 @@ EDL_INLINE std::vector<stored_table> stored_tables(opened_part const& part, para
                                                    std::span<std::string const> slot_names) {
   part_facts const facts(part.file);
   auto const fail = [&](std::string const& what) {
-    throw error(fmt::format("{} is of another model: {}", part.file.path(), what));
+    throw error(fmt::format("{} belongs to another model: {}", part.file.path(), what));
   };
   if (facts.json("slots") != nlohmann::json(std::vector<std::string>(slot_names.begin(), slot_names.end())))
-    fail(fmt::format("its optimiser has the slots {}, the model's has [{}]", shown(facts.text("slots")),
+    fail(fmt::format("its optimiser has the slots {}, but the model's has [{}]", shown(facts.text("slots")),
                      fmt::join(slot_names, ", ")));
   auto const list = facts.json("tables");
   if (!list.is_array() || list.size() != layout.tables.size()) fail("it has other tables");
@@ -83,7 +83,7 @@ EDL_INLINE std::vector<stored_table> stored_tables(opened_part const& part, para
 EDL_INLINE void read_table(opened_part const& part, stored_rows const& t, element_range wanted,
                            std::function<void(sparse::row_header const&, view<float>)> const& put) {
   invariant(part.elements.first <= wanted.first && wanted.last <= part.elements.last,
-            "rows are read of the hash slots that a file has");
+            "rows are read only from hash slots of the file");
   invariant(t.counts.size() == part.elements.size(), "each hash slot of a file has its count");
   std::size_t const bytes = std::size_t(t.rows->dims[1]);
   std::vector<std::byte> buffer(std::max(bytes, rows_at_a_time / bytes * bytes));
@@ -107,12 +107,11 @@ EDL_INLINE void read_table(opened_part const& part, stored_rows const& t, elemen
       if (!values.empty())
         std::memcpy(values.data(), &buffer[next + sizeof header], values.size() * sizeof(float));
       if (sparse::id_hash(header.id).slot() != s)
-        throw error(
-            fmt::format("{} is damaged: id {} stands in hash slot {}", part.file.path(), header.id, s));
+        throw error(fmt::format("{} is damaged: id {} is in hash slot {}", part.file.path(), header.id, s));
       put(header, values);
       next += bytes, --left;
     }
-  invariant(left == 0 && unread == 0, "all rows that are wanted have been read");
+  invariant(left == 0 && unread == 0, "all requested rows have been read");
 }
 
 /// Calls remove(id) for the removed ids of these hash slots.
@@ -159,8 +158,8 @@ EDL_INLINE std::vector<segment> read_rows(std::string const& path, parameter_lay
     std::string const follows = detail::followed_by(part);
     if (!follows.empty() && (follows != before || part.elements != of_before))
       throw error(
-          fmt::format("cannot read {}: it tells what has changed since {}, which is not the file before "
-                      "it in the manifest; use an older checkpoint",
+          fmt::format("cannot read {}: it holds the changes since {}, which is not the file before it in the "
+                      "manifest; use an older checkpoint",
                       part.file.path(), detail::shown(follows)));
     if (follows.empty() && part.elements.first != at)
       throw error(

@@ -45,7 +45,7 @@ class header_reader {
       has_ = {};
       return true;
     }
-    fail("has an object where none belongs");
+    fail("has an unexpected object");
   }
 
   bool key(std::string& name) {
@@ -75,7 +75,7 @@ class header_reader {
   }
 
   bool string(std::string& value) {
-    if (depth_ != 2 || array_ || (!in_metadata_ && which_ != 0)) fail("has a text where none belongs");
+    if (depth_ != 2 || array_ || (!in_metadata_ && which_ != 0)) fail("has an unexpected string");
     if (!in_metadata_)
       tensors_.back().dtype = value;
     else if (!metadata_.emplace(field_, value).second)
@@ -84,7 +84,7 @@ class header_reader {
   }
 
   bool start_array(std::size_t) {
-    if (depth_ != 2 || array_ || in_metadata_ || which_ == 0) fail("has a list where none belongs");
+    if (depth_ != 2 || array_ || in_metadata_ || which_ == 0) fail("has an unexpected list");
     return array_ = true;
   }
 
@@ -94,7 +94,7 @@ class header_reader {
   }
 
   bool number_unsigned(std::uint64_t value) {
-    if (!array_) fail("has a number where none belongs");
+    if (!array_) fail("has an unexpected number");
     tensor& t = tensors_.back();
     if (which_ == 1) {
       if (t.dims.size() == most_dims) fail(fmt::format("has more than {} dimensions", most_dims));
@@ -108,9 +108,9 @@ class header_reader {
 
   bool number_integer(std::int64_t) { fail("has a negative number"); }
   bool number_float(double, std::string const&) { fail("has a number that is not whole"); }
-  bool boolean(bool) { fail("has a truth value where none belongs"); }
-  bool null() { fail("has a null where none belongs"); }
-  bool binary(std::vector<std::uint8_t>&) { fail("has bytes where none belong"); }
+  bool boolean(bool) { fail("has an unexpected boolean"); }
+  bool null() { fail("has an unexpected null"); }
+  bool binary(std::vector<std::uint8_t>&) { fail("has unexpected bytes"); }
 
   bool parse_error(std::size_t position, std::string const&, nlohmann::detail::exception const&) {
     throw error(fmt::format("the header of {} is not JSON at byte {}", path_, 7 + position));
@@ -148,13 +148,13 @@ EDL_INLINE void check_tensors(std::string const& path, std::vector<tensor>& tens
   for (tensor const& t : tensors) {
     std::string const where = fmt::format("tensor '{}' of {}", shown(t.name), path);
     if (element_bytes(t.dtype) == 0)
-      throw error(fmt::format("{} has a dtype '{}' that is not known", where, shown(t.dtype)));
+      throw error(fmt::format("{} has the unknown dtype '{}'", where, shown(t.dtype)));
     if (t.begin > t.end || t.end > data_bytes)
       throw error(fmt::format("{} claims bytes [{}, {}) of {}", where, t.begin, t.end, data_bytes));
     auto const size = tensor_bytes(t.dtype, t.dims);
     if (!size || *size != t.end - t.begin)
-      throw error(fmt::format("{} has {} bytes, its shape and {} need {}", where, t.end - t.begin, t.dtype,
-                              size ? std::to_string(*size) : "more than a file can hold"));
+      throw error(fmt::format("{} has {} bytes, but its shape and {} need {}", where, t.end - t.begin,
+                              t.dtype, size ? std::to_string(*size) : "more than a file can hold"));
     by_offset.push_back(&t);
   }
   std::sort(by_offset.begin(), by_offset.end(), [](tensor const* a, tensor const* b) {
@@ -163,12 +163,12 @@ EDL_INLINE void check_tensors(std::string const& path, std::vector<tensor>& tens
   std::uint64_t end = 0;
   for (tensor const* t : by_offset) {
     if (t->begin != end)
-      throw error(fmt::format("tensor '{}' of {} begins at byte {}, the one before it ends at {}",
+      throw error(fmt::format("tensor '{}' of {} begins at byte {}, but the one before it ends at {}",
                               shown(t->name), path, t->begin, end));
     end = t->end;
   }
   if (end != data_bytes)
-    throw error(fmt::format("{} has {} bytes of data, its tensors end at {}", path, data_bytes, end));
+    throw error(fmt::format("{} has {} bytes of data, but its tensors end at {}", path, data_bytes, end));
   std::sort(tensors.begin(), tensors.end(), [](tensor const& a, tensor const& b) { return a.name < b.name; });
   for (std::size_t i = 1; i < tensors.size(); ++i)
     if (tensors[i].name == tensors[i - 1].name)
@@ -179,7 +179,7 @@ EDL_INLINE std::string json_text(std::string_view text) {
   try {
     return nlohmann::json(text).dump();
   } catch (nlohmann::json::exception const&) {
-    throw error(fmt::format("'{}' is not UTF-8 and cannot stand in a file of tensors", shown(text)));
+    throw error(fmt::format("'{}' is not UTF-8, which a safetensors file requires", shown(text)));
   }
 }
 
@@ -227,7 +227,7 @@ EDL_INLINE void write_safetensors(durable_file& file, std::span<tensor_source co
       throw error(fmt::format("two tensors would be named '{}'", detail::shown(t.name)));
     auto const size = detail::tensor_bytes(t.dtype, t.dims);
     if (element_bytes(t.dtype) == 0 || !size || (!t.stream && *size != t.data.size()))
-      throw error(fmt::format("{} bytes are not what the shape of tensor '{}' needs", t.data.size(),
+      throw error(fmt::format("{} bytes do not match the shape of tensor '{}'", t.data.size(),
                               detail::shown(t.name)));
     header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
                           header.size() == 1 ? "" : ",", detail::json_text(t.name), t.dtype,
@@ -237,7 +237,7 @@ EDL_INLINE void write_safetensors(durable_file& file, std::span<tensor_source co
   header += '}';
   header.append((64 - (8 + header.size()) % 64) % 64, ' ');
   if (header.size() > longest_safetensors_header)
-    throw error(fmt::format("{} tensors need a header of {} bytes, a safetensors file has at most {}",
+    throw error(fmt::format("{} tensors need a header of {} bytes, but a safetensors file has at most {}",
                             tensors.size(), header.size(), longest_safetensors_header));
   std::uint64_t const length = header.size();
   file.write(std::as_bytes(std::span(&length, 1)));

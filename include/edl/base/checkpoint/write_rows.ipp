@@ -90,7 +90,7 @@ EDL_INLINE manifest::file write_rows_file(std::string const& path, parameter_lay
                                           rows_part const& part, row_changes const* changes) {
   std::string const where =
       fmt::format("cannot write the rows of server {} of {} into {}", part.server, part.servers, path);
-  if (part.server >= part.servers) throw error(where + ": there is no such server");
+  if (part.server >= part.servers) throw error(where + ": no such server");
   if (part.tables.size() != layout.tables.size()) throw error(where + ": the model has other tables");
   auto described = nlohmann::json::array();
   std::vector<tensor_source> tensors;
@@ -155,7 +155,7 @@ EDL_INLINE std::optional<row_changes> changes_since(row_chain const& chain, rows
                                                     std::size_t most_changes) {
   if (chain.files.empty() || chain.files.size() > most_changes) return std::nullopt;
   invariant(!chain.segments.empty() && chain.removed.size() == part.tables.size(),
-            "a chain that has a file says what it is of");
+            "a chain with a file has its segments and removed rows");
   auto const bytes_of = [&](std::size_t first, std::size_t last) {
     std::uint64_t n = 0;
     for (std::size_t i = first; i < last; ++i) n += chain.files[i].bytes;
@@ -177,7 +177,7 @@ EDL_INLINE std::optional<row_changes> changes_since(row_chain const& chain, rows
     if (!removed) return std::nullopt;
     c.removed.push_back(std::move(*removed));
   }
-  invariant(c.removed.size() == part.tables.size(), "a file of changes tells of each table what was removed");
+  invariant(c.removed.size() == part.tables.size(), "a file of changes lists the removed rows of each table");
   return c;
 }
 
@@ -213,7 +213,7 @@ EDL_INLINE std::vector<manifest::file> write_rows(std::string const& path, param
     snapshot->of().removed().forget(snapshot->removed());
   }
   invariant(!chain.files.empty() && chain.removed.size() == part.tables.size(),
-            "a chain ends with what was written, and says what it is of");
+            "a chain ends with the written file, and has the removed rows of each table");
   return chain.files;
 }
 

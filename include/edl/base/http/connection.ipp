@@ -68,7 +68,7 @@ EDL_INLINE void connection::look(clock::time_point at) {
 }
 
 EDL_INLINE asio::awaitable<bool> connection::receive() {
-  invariant(begin <= end && end <= buffer.size(), "what is not read yet lies within the buffer");
+  invariant(begin <= end && end <= buffer.size(), "unread bytes lie within the buffer");
   if (begin > 0) {
     std::memmove(buffer.data(), buffer.data() + begin, end - begin);
     end -= begin;
@@ -77,7 +77,7 @@ EDL_INLINE asio::awaitable<bool> connection::receive() {
   if (end == buffer.size()) buffer.resize(2 * end);  // for a head, which the parser bounds
   std::size_t const n = co_await socket.read_some({buffer.data() + end, buffer.size() - end});
   end += n;
-  invariant(end <= buffer.size(), "no more is received than there is room for");
+  invariant(end <= buffer.size(), "no more bytes are received than the buffer has room for");
   // A large body is read in larger pieces.
   if (end == buffer.size() && end < most_read) buffer.resize(2 * end);
   co_return n > 0;
@@ -89,7 +89,7 @@ EDL_INLINE asio::awaitable<void> connection::send(response const& r, bool head_o
   bool const bare = head_only || r.status == 204 || r.stream;
   co_await socket.write(head, bare ? std::string_view() : r.body);
   if (!r.stream || head_only) co_return;
-  invariant(!streaming, "one answer is streamed at a time");
+  invariant(!streaming, "one reply is streamed at a time");
   streaming = true;
   chunked = chunks;
   enter_answer();

@@ -37,7 +37,7 @@ inline std::string text_of_secret(std::string const& file) {
 inline std::string token_of(std::string const& text) {
   std::string const token(trimmed(std::string_view(text).substr(0, text.find('\n'))));
   if (token.size() < shortest_token)
-    throw error(fmt::format("its first line is no token of {} characters or more", shortest_token));
+    throw error(fmt::format("its first line is not a token of {} characters or more", shortest_token));
   return token;
 }
 
@@ -115,11 +115,11 @@ EDL_INLINE void credentials::look_at_token(files const& now) {
   std::string token = now.token;
   std::string const& why = now.token_failure;
   if (!token_found_.again(why.empty() ? token : "\n" + why)) return;
-  if (!why.empty()) return log_.warning(why + "; the token that was there stays");
+  if (!why.empty()) return log_.warning(why + "; keeping the previous token");
   if (token == token_) return;
   std::erase_if(before_, [](former const& f) { return f.until <= clock::now(); });
   before_.push_back({std::exchange(token_, std::move(token)), clock::now() + grace_});
-  log_.info(fmt::format("--token_file={}: a new token; the one before is taken for {:.3g} s more",
+  log_.info(fmt::format("--token_file={}: a new token; the previous one is accepted for {:.3g} s more",
                         printable(token_file_), std::chrono::duration<double>(grace_).count()));
 }
 
@@ -132,7 +132,7 @@ EDL_INLINE void credentials::look_at_certificate(files const& now) {
     } catch (error const& e) {
       why = e.what();
     }
-  log_.warning(why + "; the certificate that was there stays");
+  log_.warning(why + "; keeping the previous certificate");
 }
 
 EDL_INLINE bool credentials::takes(std::string_view given) const {

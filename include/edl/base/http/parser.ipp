@@ -156,7 +156,7 @@ EDL_INLINE void request_parser::read_head() {
   if (end != target.npos && target[end] == '?')
     head.query = target.substr(end + 1, target.find('#') - end - 1);
   if (auto const expected = lower(head.field("expect")); !expected.empty()) {
-    if (expected != "100-continue") throw failure(417, "of 'Expect' only 100-continue is known");
+    if (expected != "100-continue") throw failure(417, "'Expect' supports only 100-continue");
     state_->expects = true;
   }
   state_->headed = true;
@@ -189,7 +189,7 @@ struct response_parser::state {
   static constexpr std::uint32_t longest_head = 64 << 10;
 
   [[noreturn]] static void refuse(std::string_view what, std::string_view text) {
-    throw untrusted(fmt::format("the answer is no HTTP ({} at '{}'): is this the right server?", what,
+    throw untrusted(fmt::format("the reply is not HTTP ({} at '{}'): is this the right server?", what,
                                 printable(text.substr(0, text.find_first_of("\r\n")), 80)));
   }
   void read_head();

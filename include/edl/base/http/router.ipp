@@ -50,7 +50,7 @@ EDL_INLINE found_route router::find(request const& r) const {
       if (asked) return found;
       allowed += (allowed.empty() ? "" : ", ") + one.method + (one.method == "GET" ? ", HEAD" : "");
     }
-    if (!found.at) throw failure(404, fmt::format("there is nothing at {}", r.path));
+    if (!found.at) throw failure(404, fmt::format("nothing at {}", r.path));
     if (found.at->exists) found.at->exists(found.arguments);
     throw failure(405, fmt::format("{} takes {}, not {}", r.path, allowed, r.method), {{"Allow", allowed}});
   } catch (failure const& f) {

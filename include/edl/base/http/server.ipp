@@ -43,8 +43,8 @@ inline void bound_connections(server_options& o) {
   std::size_t const room = std::max<std::size_t>(most.rlim_cur / 2, told_more + 1) - told_more;
   if (o.bounds.connections <= room) return;
   o.log.warning(
-      fmt::format("{} clients are taken at once, and not {}: this process may have {} descriptors "
-                  "(ulimit -n)",
+      fmt::format("at most {} clients are accepted at once instead of {}: this process may have {} "
+                  "descriptors (ulimit -n)",
                   room, o.bounds.connections, most.rlim_cur));
   o.bounds.connections = room;
 }
@@ -61,7 +61,7 @@ struct share_of_bodies {
     all += to - mine;
     mine = to;
     if (all > most)
-      throw failure(503, "the requests that are being read are too many bytes", {{"Retry-After", "1"}});
+      throw failure(503, "the requests that are being read have too many bytes", {{"Retry-After", "1"}});
   }
 };
 
@@ -203,7 +203,7 @@ EDL_INLINE void server::state::take(asio::ip::tcp::socket s) {
   bool const surplus = open.size() >= most && !make_room();
   if (open.size() + most / 8 < most) full = false;
   if (surplus && !std::exchange(full, true))
-    options.log.warning(fmt::format("{} clients are connected, which is the most: others are refused", most));
+    options.log.warning(fmt::format("{} clients are connected, the maximum: refusing others", most));
   if (surplus && open.size() >= most + detail::told_more) return;
   auto const c = std::make_shared<connection>(std::move(s), known.certificate(), options.bounds.write);
   open.insert(c);
@@ -231,8 +231,7 @@ EDL_INLINE asio::awaitable<void> server::state::serve(connection& c, bool surplu
   c.enter(phase::head, options.bounds.head);
   co_await c.socket.handshake();
   if (surplus) {
-    failure const many(503,
-                       fmt::format("{} clients are connected, which is the most", options.bounds.connections),
+    failure const many(503, fmt::format("{} clients are connected, the maximum", options.bounds.connections),
                        {{"Retry-After", "1"}});
     response const said = to_response(many);
     co_await c.send(said, false, false, false);
@@ -289,7 +288,7 @@ EDL_INLINE asio::awaitable<bool> server::state::receive_request(connection& c, r
       if (draining && c.now == phase::idle && c.heard) co_return false;
       bool const more = co_await c.receive();
       if (!more && c.now == phase::idle) co_return false;
-      if (!more) throw failure(400, "the request is cut off");
+      if (!more) throw failure(400, "the request is truncated");
       c.heard = true;
       if (c.now == phase::idle) c.enter(phase::head, options.bounds.head);
     }

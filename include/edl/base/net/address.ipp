@@ -25,7 +25,7 @@ EDL_INLINE address parse_address(std::string_view text) {
       refuse("it holds a blank or a control character");
   auto const mark = text.rfind('!');
   std::string const peer(mark == text.npos ? "" : text.substr(mark + 1));
-  if (mark != text.npos && !is_identity(peer)) refuse("after '!' stands no identity, as in !ps-1");
+  if (mark != text.npos && !is_identity(peer)) refuse("'!' is not followed by an identity, as in !ps-1");
   std::string_view const place = text.substr(0, mark);
   if (place.starts_with("unix:")) {
     std::string_view name = place.substr(5);
@@ -51,7 +51,7 @@ EDL_INLINE address parse_address(std::string_view text) {
   if (host.empty()) refuse("the host is missing; 0.0.0.0 listens on all interfaces");
   if (host.size() > 253) refuse("the host is longer than 253 bytes");
   auto const number = number_from<std::uint16_t>(port);
-  if (!number) refuse("the port is no number from 0 to 65535");
+  if (!number) refuse("the port is not a number from 0 to 65535");
   return {address::transport::tcp, std::string(host), *number, peer};
 }
 

@@ -28,7 +28,7 @@ EDL_INLINE bool carry(node& on, std::function<asio::awaitable<void>()> work,
     } catch (std::exception const& e) {
       why = e.what();
     } catch (...) {
-      why = "it threw something that is no std::exception";
+      why = "it threw something other than a std::exception";
     }
     if (why) failed(*why);
   });

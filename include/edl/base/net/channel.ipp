@@ -96,7 +96,7 @@ EDL_INLINE asio::awaitable<void> channel::state::attempt() {
       co_await greet_server(*s, options, tls, where);
     } catch (asio::system_error const& e) {
       failed =
-          late ? fmt::format("no answer within {} ms", options.bounds.connect.count()) : e.code().message();
+          late ? fmt::format("no reply within {} ms", options.bounds.connect.count()) : e.code().message();
     } catch (std::exception const& e) {
       failed = e.what();
     }
@@ -111,7 +111,7 @@ EDL_INLINE asio::awaitable<void> channel::state::attempt() {
     }
     why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", to_string(where), failed);
   }
-  invariant(attempting, "an attempt that ends is the one under way");
+  invariant(attempting, "an attempt that ends is the current one");
   trying.reset();
   attempting = false;
   ++attempts;  // waiting calls see by this that their attempt is over, even if the next has begun
@@ -126,7 +126,7 @@ EDL_INLINE asio::awaitable<void> channel::state::attempt() {
     next_attempt = clock::now() + pause;
     last_failure = call_error(status::unavailable, fmt::format("{} cannot be reached: {}", name, why));
   }
-  invariant((failures == 0) == !last_failure, "a channel whose attempts fail knows why");
+  invariant((failures == 0) == !last_failure, "a channel with failed attempts knows the reason");
   attempt_over.notify();
 }
 
@@ -135,7 +135,7 @@ EDL_INLINE asio::awaitable<std::shared_ptr<connection>> channel::state::connecte
   if (closed) throw call_error(status::cancelled, name + ": the channel is closed");
   if (current && !current->closed()) co_return current;
   if (!attempting) {
-    invariant((failures == 0) == !last_failure, "a channel whose attempts fail knows why");
+    invariant((failures == 0) == !last_failure, "a channel with failed attempts knows the reason");
     if (last_failure && clock::now() < next_attempt) throw *last_failure;
     attempting = true;
     asio::co_spawn(executor, attempt(), [self = shared_from_this()](std::exception_ptr) {});

@@ -141,11 +141,11 @@ EDL_INLINE void connection::close(status why, std::string const& text) {
 
 // The class's invariants between calls of its functions.
 EDL_INLINE void connection::check() const {
-  invariant(begin_ <= end_ && end_ <= input_.size(), "what is buffered lies within the input buffer");
+  invariant(begin_ <= end_ && end_ <= input_.size(), "buffered bytes lie within the input buffer");
   invariant(closed_ == (closed_status_ != status::ok), "a closed connection has the status of its end");
-  invariant(closed_ || free_calls_.size() <= calls_.size(), "each free slot is one of those there are");
+  invariant(closed_ || free_calls_.size() <= calls_.size(), "no more slots are free than exist");
   invariant(!closed_ || queue_.empty(), "nothing waits to be sent on a closed connection");
-  invariant(!closed_ || (!scatter_ && !payload_owner_), "nobody receives from a closed connection");
+  invariant(!closed_ || (!scatter_ && !payload_owner_), "no call receives from a closed connection");
   invariant(!scatter_ || !payload_owner_, "one payload is received at a time");
 }
 // ---- Calls made here
@@ -153,12 +153,13 @@ EDL_INLINE void connection::check() const {
 EDL_INLINE asio::awaitable<reply> connection::call(outgoing const& what, clock::time_point deadline) {
   if (closed_) throw call_error(closed_status_, closed_text_);
   if (what.message.size() > wire::frame_limits{}.message)
-    throw call_error(status::invalid, fmt::format("{}: a message of {} bytes, a frame takes at most {}",
-                                                  peer_, what.message.size(), wire::frame_limits{}.message));
+    throw call_error(status::invalid,
+                     fmt::format("{}: a message of {} bytes is larger than the {} that a frame takes", peer_,
+                                 what.message.size(), wire::frame_limits{}.message));
   if (free_calls_.empty()) {
     if (calls_.size() >= detail::call_slots)
       throw call_error(status::unavailable,
-                       fmt::format("{}: {} calls are waiting already", peer_, calls_.size()));
+                       fmt::format("{}: {} calls are already waiting", peer_, calls_.size()));
     free_calls_.push_back(std::uint32_t(calls_.size()));
     calls_.push_back(nullptr);
   }
@@ -169,7 +170,7 @@ EDL_INLINE asio::awaitable<reply> connection::call(outgoing const& what, clock::
                              .deadline_ms = detail::milliseconds_left(deadline),
                              .message_size = std::uint32_t(what.message.size()),
                              .payload_size = detail::total_size(what.payload)};
-  invariant(slot < calls_.size() && !calls_[slot], "a place that is free has no call");
+  invariant(slot < calls_.size() && !calls_[slot], "a free slot has no call");
   pending p(*this, h, what, deadline);
   free_calls_.pop_back();
   calls_[slot] = &p;
@@ -195,12 +196,12 @@ EDL_INLINE connection::pending* connection::find(std::uint64_t call) const {
 
 EDL_INLINE void connection::complete(pending& p, status why, std::string text, bool here) {
   if (p.completed) return;
-  invariant(why == status::ok || !text.empty(), "a call that fails says why");
+  invariant(why == status::ok || !text.empty(), "a failed call has a reason");
   p.completed = true;
   p.code = why;
   p.text = std::move(text);
   if (pending* const there = find(p.call)) {
-    invariant(there == &p, "a call settles its own place");
+    invariant(there == &p, "a call frees its own slot");
     calls_[p.call % detail::call_slots] = nullptr;
     free_calls_.push_back(std::uint32_t(p.call % detail::call_slots));
   }
@@ -229,7 +230,7 @@ EDL_INLINE void connection::give_up(pending& p, status why, std::string text) {
 EDL_INLINE void connection::go_elsewhere(std::string const& why) {
   wire::Failure failure;
   failure.set_code(std::uint32_t(status::cancelled));
-  failure.set_text("the caller goes on over another connection");
+  failure.set_text("the caller continues over another connection");
   enqueue_owned({.kind = wire::frame_kind::failure}, failure.SerializeAsString());
   flush();
   close(status::unavailable, why);
@@ -323,7 +324,7 @@ EDL_INLINE void connection::in_frame(bool waiting) {
 
 EDL_INLINE asio::awaitable<void> connection::fill(std::size_t size) {
   invariant(begin_ <= end_ && end_ <= input_.size() && size <= input_.size(),
-            "what is waited for fits where it is received");
+            "the awaited bytes fit the input buffer");
   bool const inside = size != wire::frame_header_size;
   while (buffered() < size) {
     if (begin_ == end_) {
@@ -339,7 +340,7 @@ EDL_INLINE asio::awaitable<void> connection::fill(std::size_t size) {
     flush();
     if (input_end_) std::rethrow_exception(input_end_);
     auto const room = std::span(input_).subspan(end_);
-    invariant(!room.empty(), "there is room for what is waited for");
+    invariant(!room.empty(), "the input buffer has room for the awaited bytes");
     std::size_t n = 0;
     try {
       if (socket_.secured())
@@ -352,7 +353,7 @@ EDL_INLINE asio::awaitable<void> connection::fill(std::size_t size) {
       throw;
     }
     end_ += n;
-    invariant(end_ <= input_.size(), "no more is received than there is room for");
+    invariant(end_ <= input_.size(), "no more bytes are received than the buffer has room for");
     detail::count(total_traffic().received, n);
     heard();
     in_frame(false);
@@ -521,7 +522,7 @@ EDL_INLINE asio::awaitable<void> connection::on_question(wire::frame_header cons
   payload_left_ = h.payload_size;
   co_await drop(payload_left_);
   wire::AskRequest request;
-  if (!request.ParseFromString(message)) throw error("a question that cannot be read");
+  if (!request.ParseFromString(message)) throw error("a request that cannot be read");
   wire::AskReply reply;
   reply.set_under_way(std::ranges::any_of(
       active_, [&](auto const& r) { return r->header_.call == request.call() && !r->cancelled_; }));

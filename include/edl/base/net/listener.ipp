@@ -146,7 +146,7 @@ EDL_INLINE asio::awaitable<void> listener::state::accept_from(std::size_t index)
 }
 
 EDL_INLINE void listener::state::drop_oldest() {
-  invariant(!strangers.empty(), "a stranger is dropped where there is one");
+  invariant(!strangers.empty(), "an unauthenticated connection is dropped only if one waits");
   strangers.front()->close();
   strangers.pop_front();
 }
@@ -162,7 +162,7 @@ EDL_INLINE void listener::state::take(shared_socket const& s, address const& at)
   while (strangers.size() >= options.bounds.strangers) drop_oldest();
   strangers.push_back(s);
   invariant(strangers.size() <= std::max<std::size_t>(options.bounds.strangers, 1),
-            "no more strangers wait than are allowed");
+            "no more unauthenticated connections wait than the limit allows");
   asio::co_spawn(executor, welcome(s, peer), [self = shared_from_this()](std::exception_ptr) {});
 }
 
@@ -177,7 +177,7 @@ EDL_INLINE asio::awaitable<void> listener::state::welcome(shared_socket s, std::
     });
     detail::tune(s->plain());
     co_await greet_client(*s, options, tls, addresses, said);
-    if (!said.stream.empty() && !streams) throw error("no raw bytes are taken here");
+    if (!said.stream.empty() && !streams) throw error("this listener accepts no raw bytes");
   } catch (asio::system_error const& e) {
     why = late ? fmt::format("no handshake within {} ms", options.bounds.handshake.count())
                : "the handshake broke off: " + e.code().message();

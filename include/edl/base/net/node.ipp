@@ -41,7 +41,7 @@ struct node::state {
 
   /// Logs the exception that is being handled.
   void tell_failure() const {
-    std::string why = "it threw something that is no std::exception";
+    std::string why = "it threw something other than a std::exception";
     try {
       throw;
     } catch (std::exception const& e) {
@@ -67,7 +67,7 @@ EDL_INLINE node::node(node_options options) {
   if (options.job.empty() || options.job.size() > 200)
     throw error(fmt::format("a job's name has 1 to 200 bytes, this one {}", options.job.size()));
   if (!options.self.name.empty() && !is_identity(to_string(options.self)))
-    throw error(fmt::format("'{}' is no identity: letters, digits, '-', '_' and '.'", options.self.name));
+    throw error(fmt::format("'{}' is not an identity: letters, digits, '-', '_' and '.'", options.self.name));
   state_ = std::make_unique<state>(std::move(options));
   // Signals are left to the threads of the program that uses this.
   sigset_t all, before;

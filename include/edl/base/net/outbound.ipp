@@ -78,7 +78,7 @@ EDL_INLINE std::size_t outbound_queue::advance(std::size_t sent) {
   invariant(first_, "bytes are sent of a frame that is queued");
   outbound& f = *first_;
   while (sent > 0 && f.done < f.size) {
-    invariant(f.part < 3 + f.parts.size(), "a frame's pieces are as long as its header says");
+    invariant(f.part < 3 + f.parts.size(), "a frame's pieces are as long as its header gives");
     std::size_t const left = detail::outbound_piece(f, f.part).size() - f.offset,
                       step = left < sent ? left : sent;
     f.offset += step;

@@ -41,7 +41,7 @@ EDL_INLINE asio::awaitable<void> request::read(std::span<std::span<std::byte> co
   for (auto const& part : into) room += part.size();
   if (room != payload_size())
     throw call_error(status::invalid,
-                     fmt::format("method {} takes a payload of {} bytes here, the caller sends {}", method(),
+                     fmt::format("method {} takes a payload of {} bytes, but the caller sends {}", method(),
                                  room, payload_size()));
   if (room == 0) co_return;
   if (on_.closed()) throw call_error(on_.closed_status(), on_.closed_text());
@@ -66,7 +66,7 @@ EDL_INLINE asio::awaitable<void> request::reply(std::string_view message, bytes 
 }
 
 EDL_INLINE asio::awaitable<void> request::reply(bytes message, std::span<bytes const> payload) {
-  if (replied_) throw error(fmt::format("method {} has been replied to already", method()));
+  if (replied_) throw error(fmt::format("method {} already has a reply", method()));
   wire::frame_header h{.kind = wire::frame_kind::response,
                        .call = header_.call,
                        .message_size = std::uint32_t(message.size())};

@@ -38,7 +38,7 @@ EDL_INLINE asio::awaitable<byte_stream> open_stream(node& on, std::vector<addres
       co_await detail::connect(s->plain(), where, late);
       co_await greet_server(*s, on.options(), on.tls(), where, what);
     } catch (asio::system_error const& e) {
-      failed = late ? fmt::format("no answer within {} ms", timeout.count()) : e.code().message();
+      failed = late ? fmt::format("no reply within {} ms", timeout.count()) : e.code().message();
     } catch (std::exception const& e) {
       failed = e.what();
     }

@@ -67,8 +67,8 @@ EDL_INLINE void check_owner(asio::generic::stream_protocol::socket& s) {
   if (::getsockopt(s.native_handle(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0)
     throw asio::system_error(asio::error_code(errno, asio::system_category()));
   if (who.uid != ::geteuid())
-    throw error(fmt::format("its other end is a process of user {}, this process is user {}'s", who.uid,
-                            ::geteuid()));
+    throw error(fmt::format("its other end is a process of user {}, but this process belongs to user {}",
+                            who.uid, ::geteuid()));
 }
 
 EDL_INLINE void tune(asio::generic::stream_protocol::socket& s) {

@@ -162,9 +162,7 @@ EDL_INLINE launched::launched(net::node& on, std::string const& address, net::to
       to_(to) {
   net::carry(
       node_, [this] { return follow(); },
-      [this](std::string const& why) {
-        to_.failed("what happens to the job's processes cannot be followed: " + why);
-      });
+      [this](std::string const& why) { to_.failed("cannot watch the job's processes: " + why); });
 }
 
 EDL_INLINE asio::awaitable<void> launched::follow() {
@@ -210,7 +208,7 @@ EDL_INLINE asio::awaitable<void> launched::follow() {
 EDL_INLINE void launched::succeeded(ending const& how) {
   if (!how.failed()) return;
   node_.options().log.warning(
-      fmt::format("{} {}; its successor had been asked for by then", to_string(how.who), describe(how)));
+      fmt::format("{} {}; its successor had been requested by then", to_string(how.who), describe(how)));
 }
 
 EDL_INLINE void launched::order(std::uint16_t method, std::string message) {
@@ -219,7 +217,7 @@ EDL_INLINE void launched::order(std::uint16_t method, std::string message) {
     if (orders_.size() > 1) return;  // `deliver` will handle it
     net::carry(
         node_, [this] { return deliver(); },
-        [this](std::string const& why) { to_.failed("the launcher refuses an order: " + why); });
+        [this](std::string const& why) { to_.failed("the launcher rejected an order: " + why); });
   });
 }
 

@@ -27,7 +27,7 @@ inline constexpr std::size_t longest_line = 64u << 10, longest_read = 16u << 10,
 EDL_INLINE line_reader::line_reader(std::function<void(std::string_view)> on_line)
     : on_line_(std::move(on_line)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (wake_ < 0)
-    throw error(fmt::format("cannot read what processes say: eventfd: {}", std::strerror(errno)));
+    throw error(fmt::format("cannot read the output of processes: eventfd: {}", std::strerror(errno)));
   thread_ = std::thread([this] { read_all(); });
 }
 

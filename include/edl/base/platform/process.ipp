@@ -224,7 +224,7 @@ EDL_INLINE void processes::reap(process_id who, child const& c) {
   int const why = errno;
   ending e{.who = who, .stop_requested = c.stop_requested, .words = {}, .order = c.order};
   if (waited < 0)  // SIGCHLD is ignored, or a wait of the author's code took its status
-    e.code = 255, e.words = fmt::format("how it ended is not known: waitpid: {}", std::strerror(why));
+    e.code = 255, e.words = fmt::format("its exit status is unknown: waitpid: {}", std::strerror(why));
   else if (WIFSIGNALED(status))
     e.signal = WTERMSIG(status), e.memory = e.signal == SIGKILL && !c.stop_requested && killed_for_memory(c);
   else
@@ -287,7 +287,7 @@ EDL_INLINE void processes::supervise() {
       if (closing_ && children_.empty()) return;
       for (auto& [who, c] : children_) {
         if (clock::now() >= c.kill_at) ::kill(c.pid, SIGKILL), c.kill_at = clock::time_point::max();
-        invariant(c.pid > 0 && c.handle >= 0, "what is watched has been started");
+        invariant(c.pid > 0 && c.handle >= 0, "a watched process has been started");
         handles.push_back({c.handle, POLLIN, 0});
         watched.emplace_back(who, c);
       }

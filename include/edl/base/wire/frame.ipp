@@ -47,14 +47,13 @@ EDL_INLINE frame_header decode(std::span<std::byte const, frame_header_size> in,
   std::byte const* at = in.data();
   auto const magic = detail::get_little<std::uint32_t>(at);
   if (magic != detail::frame_magic)
-    throw error(
-        fmt::format("a frame begins with {:08x} where {:08x} must stand: the peer speaks another protocol",
-                    magic, detail::frame_magic));
+    throw error(fmt::format("a frame begins with {:08x} instead of {:08x}: the peer speaks another protocol",
+                            magic, detail::frame_magic));
   auto const version = detail::get_little<std::uint8_t>(at);
   if (version != protocol_version)
-    throw error(
-        fmt::format("a frame of protocol version {}, this side speaks {}: run one release in all of a job",
-                    version, protocol_version));
+    throw error(fmt::format(
+        "a frame of protocol version {}, but this process speaks {}: run one release in all of a job",
+        version, protocol_version));
   auto const kind = detail::get_little<std::uint8_t>(at);
   frame_header h;
   h.kind = frame_kind(kind);
@@ -66,16 +65,17 @@ EDL_INLINE frame_header decode(std::span<std::byte const, frame_header_size> in,
   if (kind < std::uint8_t(frame_kind::request) || kind > std::uint8_t(frame_kind::proof))
     throw error(fmt::format("a frame of the unknown kind {}", kind));
   if (h.message_size > limits.message)
-    throw error(fmt::format("a frame with a message of {} bytes, at most {} are taken", h.message_size,
+    throw error(fmt::format("a frame with a message of {} bytes, at most {} are allowed", h.message_size,
                             limits.message));
   if (h.payload_size > limits.payload)
-    throw error(fmt::format("a frame with a payload of {} bytes, at most {} are taken", h.payload_size,
+    throw error(fmt::format("a frame with a payload of {} bytes, at most {} are allowed", h.payload_size,
                             limits.payload));
   if (h.payload_size != 0 && h.kind != frame_kind::request && h.kind != frame_kind::response)
-    throw error(
-        fmt::format("a frame of kind {} with a payload of {} bytes, it can have none", kind, h.payload_size));
+    throw error(fmt::format("a frame of kind {} with a payload of {} bytes, but that kind has none", kind,
+                            h.payload_size));
   if (h.message_size != 0 && h.kind == frame_kind::cancel)
-    throw error(fmt::format("a cancel frame with a message of {} bytes, it can have none", h.message_size));
+    throw error(
+        fmt::format("a cancel frame with a message of {} bytes, but that kind has none", h.message_size));
   return h;
 }
 

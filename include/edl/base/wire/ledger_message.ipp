@@ -40,13 +40,14 @@ class ledger_builder {
   void skipped(task_key task, std::uint32_t records) {
     if (records == 0 || built_.skipped().contains(task) ||
         (built_.position(task) == 0 && !built_.closed(task)))
-      fail(fmt::format("task {} of epoch {} lacks records twice, or none, or has nothing applied", task.index,
-                       task.epoch));
+      fail(fmt::format(
+          "task {} of epoch {} has its skipped records twice, or skipped none, or has nothing applied",
+          task.index, task.epoch));
     built_.set_skipped(task, records);
   }
 
   void tally(std::uint32_t epoch, std::uint64_t minibatches, std::uint64_t records) {
-    if (built_.tallies().contains(epoch)) fail(fmt::format("epoch {} is tallied twice", epoch));
+    if (built_.tallies().contains(epoch)) fail(fmt::format("epoch {} has two tallies", epoch));
     built_.set_tally(epoch, {minibatches, records});
   }
 
@@ -133,7 +134,7 @@ EDL_INLINE ledger ledger_from_json(std::string_view text, std::string_view where
   json const whole = parse_json(text, 3);
   if (!whole.is_object() || !whole.contains("closed") || !whole["closed"].is_object() ||
       !whole.contains("open") || !whole["open"].is_array())
-    built.fail("it is no object of 'closed' and 'open'");
+    built.fail("it is not an object with 'closed' and 'open'");
   for (auto const& [name, runs] : whole["closed"].items()) {
     json const epoch = parse_json(name);
     if (!runs.is_array() || runs.size() % 2 != 0)
@@ -142,16 +143,16 @@ EDL_INLINE ledger ledger_from_json(std::string_view text, std::string_view where
       built.closed(number(epoch), number(runs[i]), number(runs[i + 1]));
   }
   for (json const& entry : whole["open"]) {
-    if (!entry.is_array() || entry.size() != 3) built.fail("an open task is no [epoch, index, applied]");
+    if (!entry.is_array() || entry.size() != 3) built.fail("an open task is not [epoch, index, applied]");
     built.open({number(entry[0]), number(entry[1])}, number(entry[2]));
   }
   // Earlier versions did not write this.
   auto const triples = [&](char const* name) {
     json const list = whole.value(name, json::array());
-    if (!list.is_array()) built.fail(fmt::format("'{}' is no list", name));
+    if (!list.is_array()) built.fail(fmt::format("'{}' is not a list", name));
     for (json const& entry : list)
       if (!entry.is_array() || entry.size() != 3)
-        built.fail(fmt::format("an entry of '{}' has not three numbers", name));
+        built.fail(fmt::format("an entry of '{}' does not have three numbers", name));
     return list;
   };
   for (json const& e : triples("skipped")) built.skipped({number(e[0]), number(e[1])}, number(e[2]));

@@ -16,7 +16,7 @@ EDL_INLINE void to_message(process_id const& who, Instance& m) {
 
 EDL_INLINE process_id from_message(Instance const& m) {
   static_assert(int(role::master) == 0 && int(role::server) == 1 && int(role::worker) == 2);
-  if (m.role() > std::uint32_t(role::worker)) throw error(fmt::format("there is no role {}", m.role()));
+  if (m.role() > std::uint32_t(role::worker)) throw error(fmt::format("no role {}", m.role()));
   return {role(m.role()), m.id()};
 }
 

@@ -27,7 +27,7 @@ EDL_INLINE std::string row_copy::request() const {
 EDL_INLINE void row_copy::take(std::string const& answer, std::string_view from, sink const& to) {
   auto const reply = unpack<CopyRowsReply>(answer, from);
   if (reply.slot() < slot_ || (reply.slot() == slot_ && reply.row() <= row_))
-    throw error(fmt::format("{} does not go on with its rows of hash slot {}", from, slot_));
+    throw error(fmt::format("{} does not continue its rows of hash slot {}", from, slot_));
   to(std::as_bytes(std::span(reply.rows())), reply.values(), std::as_bytes(std::span(reply.candidates())));
   slot_ = reply.slot();
   row_ = reply.row();

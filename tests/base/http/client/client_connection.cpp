@@ -45,7 +45,7 @@ TEST_CASE("what is no address of a server says why") {
                                   {"https://x\r\nHost: y", "a character too many"}}) {
     CAPTURE(text);
     CHECK(says(thrown([&] { http::parse_endpoint(text, "an API server"); }),
-               {"is no address of an API server", why, "https://host:port"}));
+               {"is not an address of an API server", why, "https://host:port"}));
   }
 }
 

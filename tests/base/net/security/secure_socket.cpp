@@ -170,7 +170,7 @@ TEST_CASE("a peer that lies about who it is cannot prove it") {
   auto const o = outcome_of([&] { c.call({.method = echo, .timeout = 5s}); });
   peer.join();
   CHECK(o.code == status::unavailable);
-  CHECK(o.text.find("ps-2 answers there, ps-1 was dialled") != std::string::npos);
+  CHECK(o.text.find("ps-2 replied, but ps-1 was dialled") != std::string::npos);
 }
 
 TEST_CASE("what a stranger says is no verdict: the call goes on to the process that proves itself") {

@@ -122,7 +122,7 @@ TEST_CASE(
                        edl::error);
   j.outputs.output = j.checkpoints.checkpoint_dir = {};
   CHECK_THROWS_WITH_AS(check("/dev/full"),
-                       "--export_onnx=/dev/full: cannot replace /dev/full: it is no regular file",
+                       "--export_onnx=/dev/full: cannot replace /dev/full: it is not a regular file",
                        edl::error);
   CHECK_THROWS_WITH_AS(check("/proc/model.onnx"),  // where even root makes no file
                        "--export_onnx=/proc/model.onnx: cannot create /proc/model.onnx: No such file or "

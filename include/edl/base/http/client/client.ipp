@@ -52,11 +52,11 @@ EDL_INLINE std::unique_ptr<client_connection> client::reuse() {
 EDL_INLINE void client::keep(std::unique_ptr<client_connection> line,
                              std::shared_ptr<ssl_ctx_st> const& made_with) {
   std::lock_guard const lock(mutex_);
-  invariant(line != nullptr, "a connection that is kept is there");
+  invariant(line != nullptr, "a kept connection exists");
   // A connection made with earlier certificates is closed: its peer's identity may no longer be valid.
   if (made_with == certificates_ && pool_.size() < detail::most_idle)
     pool_.push_back({std::move(line), clock::now()});
-  invariant(pool_.size() <= detail::most_idle, "no more connections are kept than are allowed");
+  invariant(pool_.size() <= detail::most_idle, "no more connections are kept than the limit allows");
 }
 
 EDL_INLINE std::string client::text(question const& q) const {
@@ -89,7 +89,7 @@ EDL_INLINE response_parser client::exchange(client_connection& line, question co
       if (n > 0)
         head.feed({buffer.data(), n}, piece);
       else if (!head.end())
-        throw unreachable(to_.describe() + " broke off its answer");
+        throw unreachable(to_.describe() + " broke off its reply");
     }
   } catch (unreachable const&) {
     if (broken && !answered) std::rethrow_exception(broken);

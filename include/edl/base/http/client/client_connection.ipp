@@ -86,7 +86,7 @@ inline std::shared_ptr<addresses> resolve(std::string const& host, std::string c
 
 EDL_INLINE endpoint parse_endpoint(std::string const& text, std::string_view what) {
   auto const bad = [&](char const* why) {
-    return error(fmt::format("'{}' is no address of {} ({}): write it as https://host:port",
+    return error(fmt::format("'{}' is not an address of {} ({}): write it as https://host:port",
                              printable(text, 200), what, why));
   };
   endpoint e;
@@ -159,7 +159,7 @@ namespace detail {
 inline char const* about_proxy() {
   for (char const* const name : {"HTTPS_PROXY", "https_proxy"})
     if (char const* const proxy = std::getenv(name); proxy && *proxy)
-      return "; HTTPS_PROXY is set, and edl connects without a proxy: run it where the server can be reached";
+      return "; HTTPS_PROXY is set, but edl connects without a proxy: run it where it can reach the server";
   return "";
 }
 

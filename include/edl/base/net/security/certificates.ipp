@@ -80,7 +80,7 @@ inline std::string why_untrusted(int code, X509* certificate, verification const
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
       return fmt::format(
-          "its certificate is signed by {}, an authority that is not trusted here: is this the right "
+          "its certificate is signed by {}, an authority that this process does not trust: is this the right "
           "server{}?",
           text_of(X509_get_issuer_name(certificate)), v.other_authority);
     default:
@@ -197,8 +197,8 @@ EDL_INLINE void use_certificate(ssl_ctx_st& c, pem const& chain, pem const& key)
   std::string const why = openssl_errors("");
   if (asked)
     throw error(
-        fmt::format("{}: the private key is encrypted, and there is no prompt for its passphrase: "
-                    "decrypt it (openssl pkey -in FILE -out NEW)",
+        fmt::format("{}: the private key is encrypted, and edl does not prompt for a passphrase: decrypt it "
+                    "(openssl pkey -in FILE -out NEW)",
                     key.name));
   if (!fits)
     throw error(

@@ -47,10 +47,10 @@ EDL_INLINE asio::awaitable<std::string> take_handshake(secure_socket& s, wire::f
   co_await s.read(std::as_writable_bytes(std::span(message)));
   wire::Failure failure;
   if (h.kind == wire::frame_kind::failure && failure.ParseFromString(message))
-    throw call_error(status::unavailable, "the other side refuses: " + printable(failure.text(), 400));
+    throw call_error(status::unavailable, "the peer refused: " + printable(failure.text(), 400));
   if (h.kind != kind)
     throw error(
-        fmt::format("a frame of kind {} in the handshake where kind {} belongs", int(h.kind), int(kind)));
+        fmt::format("a frame of kind {} in the handshake instead of kind {}", int(h.kind), int(kind)));
   co_return message;
 }
 
@@ -101,7 +101,7 @@ EDL_INLINE asio::awaitable<void> greet_server(secure_socket& s, node_options con
   if (!challenge.ParseFromString(text) || challenge.nonce().size() != nonce_size)
     throw error("a challenge that cannot be read");
   if (!challenge.self().empty() && !is_identity(challenge.self()))
-    throw error("a challenge whose identity cannot be read");
+    throw error("a challenge with an unreadable identity");
   auto const channel = s.channel_binding();
   handshake_facts const facts{.job = self.job,
                               .client_nonce = mine,
@@ -116,7 +116,7 @@ EDL_INLINE asio::awaitable<void> greet_server(secure_socket& s, node_options con
     throw call_error(status::unavailable,
                      "the peer's token for job '" + self.job + "' is not this process' token");
   if (!answers_to(challenge.self(), dialled.peer))
-    throw call_error(status::unavailable, fmt::format("{} answers there, {} was dialled",
+    throw call_error(status::unavailable, fmt::format("{} replied, but {} was dialled",
                                                       detail::who_is(challenge.self()), dialled.peer));
   proof const answer = self.secret.prove(token::side::client, facts);
   wire::Proof message;
@@ -141,10 +141,11 @@ EDL_INLINE asio::awaitable<void> greet_client(secure_socket& s, node_options con
       std::ranges::any_of(published, [&](address const& a) { return place_of(a) == hello.place(); });
   std::string refusal;
   if (hello.job() != self.job)
-    refusal =
-        fmt::format("a process of job '{}' was asked for job '{}'", self.job, printable(hello.job(), 200));
+    refusal = fmt::format("this process belongs to job '{}', but the caller wants job '{}'", self.job,
+                          printable(hello.job(), 200));
   else if (!answers_to(me, hello.wanted()))
-    refusal = fmt::format("this is {}, {} was dialled", detail::who_is(me), printable(hello.wanted(), 80));
+    refusal =
+        fmt::format("this is {}, but {} was dialled", detail::who_is(me), printable(hello.wanted(), 80));
   else if (!known)
     refusal = fmt::format("{} does not listen at {}", detail::who_is(me), printable(hello.place(), 200));
   if (refusal.empty()) {

@@ -31,7 +31,7 @@ EDL_INLINE nonce draw_nonce() {
 EDL_INLINE token::token(std::string secret) : secret_(std::move(secret)) {
   if (secret_.size() < 16)
     throw error(fmt::format(
-        "the job's token has {} characters, it needs 16 or more: draw one with `openssl rand -hex 32`",
+        "the job's token has {} characters, but needs 16 or more: generate one with `openssl rand -hex 32`",
         secret_.size()));
 }
 

@@ -166,7 +166,7 @@ EDL_INLINE void history_file::write(work const& w) {
     throw storage_error(errno, fmt::format("cannot open {}: {}", path_, edl::detail::file_reason(errno)));
   if (!S_ISREG(facts.st_mode)) {
     ::close(std::exchange(fd_, -1));
-    throw error(fmt::format("cannot write {}: it is no regular file; move it away", path_));
+    throw error(fmt::format("cannot write {}: it is not a regular file; move it away", path_));
   }
   ssize_t n;
   do n = ::write(fd_, w.line.data(), w.line.size());
