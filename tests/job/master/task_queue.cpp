@@ -228,7 +228,7 @@ TEST_CASE("what is wrong on one worker is tried by another before anything else"
   }
   SUBCASE("it is the task's") {
     CHECK(q.fail(again->id, 0, "nan", true, true) == task_fate::exhausted);
-    CHECK(q.reason().find("; a lower learning rate may help") != std::string::npos);
+    CHECK(q.reason().ends_with("; a lower learning rate may help"));
   }
   SUBCASE("the others are gone") {
     q.recover(1);
@@ -242,6 +242,14 @@ TEST_CASE("what is wrong on one worker is tried by another before anything else"
     CHECK(q.fail(other->id, 0, "nan", true, true) == task_fate::requeued);
     CHECK(q.lease(0, 1, start, 0, true)->key == other->key);
   }
+}
+
+TEST_CASE(
+    "where no server watches its memory, a wrong result may be a server's fault, and the reason says so") {
+  auto q = two_files({.num_epochs = 1, .shuffle = false, .max_retries = 1, .unwatched = true});
+  CHECK(q.fail(q.lease(0, 1, start)->id, 0, "nan", true) == task_fate::exhausted);
+  CHECK(q.reason().find("nan; a lower learning rate may help, unless the memory of a server is faulty") !=
+        std::string::npos);
 }
 
 TEST_CASE("a lane's task that fails on one worker alone asks for another one, also after a rollback") {

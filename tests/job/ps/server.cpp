@@ -168,4 +168,56 @@ TEST_CASE("a server tells that its memory has changed by itself, and acknowledge
   CHECK(failures.size() == 3);
 }
 
+/// Two servers that do not watch their memory, of which one is the other's backup.
+struct doubted_pair {
+  caller c;
+  std::vector<std::shared_ptr<store>> stores;
+  std::vector<std::string> failures;
+  process backup{layout(), [this](std::uint32_t range) { return stores.emplace_back(make_store(range)); }};
+  process first{layout(), [this](std::uint32_t range) { return stores.emplace_back(make_store(range)); }};
+
+  doubted_pair() {
+    first.failed = [this](std::string const& why) { failures.push_back(why); };
+    c.ask<edl::wire::ConfigureReply>(backup, method::configure, configuration(1, part::backup, false));
+    c.ask<edl::wire::ConfigureReply>(first, method::configure,
+                                     configuration(1, part::primary, false, &backup));
+  }
+};
+
+TEST_CASE("a server whose variables are doubted compares them with its backup's, of the same updates") {
+  doubted_pair both;
+  both.c.push(both.first, 1, 0);
+  CHECK(both.c.pull(both.first, 1, true) == both.c.pull(both.first, 1));
+  CHECK(both.failures.empty());
+  const_cast<float&>(both.stores.back()->current()[3]) *= -1;
+  both.c.pull(both.first, 1);  // nobody doubts
+  CHECK(both.failures.empty());
+  CHECK(code_of([&] { both.c.pull(both.first, 1, true); }) != status::ok);
+  REQUIRE(both.failures.size() == 1);
+  CHECK(both.failures[0].find("the variables of range 0 differ from those of its backup") !=
+        std::string::npos);
+}
+
+TEST_CASE("updates that come in between make no server fail that is compared with its backup") {
+  doubted_pair both;
+  std::atomic<bool> over{false};
+  std::thread pusher([&] {
+    caller mine;
+    for (std::uint32_t i = 0; i < 100; ++i) mine.push(both.first, 1, i, float(i));
+    over = true;
+  });
+  while (!over) CHECK_NOTHROW(both.c.pull(both.first, 1, true));
+  pusher.join();
+  CHECK(both.failures.empty());
+}
+
+TEST_CASE("a server without its backup cannot be compared, and serves on") {
+  doubted_pair both;
+  both.c.push(both.first, 1, 0);
+  both.c.ask<edl::wire::ConfigureReply>(both.backup, method::configure,
+                                        configuration(2, part::backup, false));
+  CHECK_NOTHROW(both.c.pull(both.first, 1, true));
+  CHECK(both.failures.empty());
+}
+
 }  // namespace server_test

@@ -16,7 +16,7 @@ inline constexpr std::uint16_t join = 1, cluster = 2, heartbeat = 3, task = 4, r
 // To a parameter server.
 inline constexpr std::uint16_t pull = 32, push = 33, position = 34, configure = 35, claim = 36, release = 37,
                                commit = 38, checkpoint = 39, replicate = 40, compare = 41, pull_rows = 42,
-                               copy_rows = 43, count_rows = 44;
+                               copy_rows = 43, count_rows = 44, digest = 45;
 
 // To another worker.
 inline constexpr std::uint16_t copy = 64, kept = 65, follow = 66;

@@ -35,7 +35,8 @@ EDL_INLINE task_queue::options queue_options(job_options const& o) {
           .max_retries = o.max_retries,
           .max_minibatches = o.trains() ? o.max_step : 0,
           .min_timeout = o.task_timeout,
-          .lanes = o.trains() ? o.lanes : 0};
+          .lanes = o.trains() ? o.lanes : 0,
+          .unwatched = o.num_servers > 0 && o.server_copies < 2 && !o.checks};
 }
 
 inline constexpr char const* left = "it left";  // it announced that itself

@@ -87,6 +87,8 @@ class task_queue {
     duration min_timeout = std::chrono::seconds(300);  ///< no lease expires before
     std::uint64_t first_lease = 1;
     std::uint32_t lanes = 0;  ///< number of lanes of tasks (`task_lanes`); 0: any worker gets any task
+    bool unwatched =
+        false;  ///< no server could tell that its memory is faulty: wrong results may be its fault
   };
 
   /// Throws usage_error for sizes that task_plan refuses, and if the data set has no records.

@@ -13,6 +13,17 @@
 #include "edl/job/master/task_queue.hpp"
 
 namespace edl::master {
+namespace detail {
+
+// For a loss that is not finite on any worker.
+inline std::string advice(bool unwatched) {
+  return unwatched ? "; a lower learning rate may help, unless the memory of a server is faulty: "
+                     "--ps_replicas=2 or "
+                     "--verify_gradients would show that"
+                   : "; a lower learning rate may help";
+}
+
+}  // namespace detail
 
 EDL_INLINE task_queue::task_queue(std::vector<shard> shards, options o)
     : plan_(std::move(shards), {o.records_per_task, o.minibatch_size}),
@@ -267,9 +278,9 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
     reason_ =
         fmt::format("{} failed {}on worker {}: {}{}", whole,
                     before.times > 1 ? fmt::format("{} times, at last ", before.times) : "", worker, why,
-                    wrong                                ? "; a lower learning rate may help"
+                    wrong                                ? detail::advice(options_.unwatched)
                     : before.untold && before.why != why ? "; before that: " + before.why
-                                                         : "");
+                                                         : std::string());
   before.why = why;
   before.untold = again && refused;
   if (halted_)

@@ -31,6 +31,8 @@ namespace edl::ps {
 /// The master determines which ranges it serves, and which it backs up for another server. A push is
 /// acknowledged when the backup, if there is one, has made the same update. A push without effect is
 /// acknowledged when that is true of all before it. So acknowledged pushes survive the loss of either server.
+/// If a worker doubts its variables, a server looks at its memory's sums, or else compares itself with the
+/// backup.
 ///
 /// Thread safety: only on the node's thread, `handle` included.
 class server {
@@ -67,6 +69,7 @@ class server {
   asio::awaitable<void> pull(net::request& r);
   asio::awaitable<void> push(net::request& r);
   asio::awaitable<void> replicate(net::request& r);
+  asio::awaitable<void> digest_of(net::request& r);
   asio::awaitable<void> position(net::request& r);
   asio::awaitable<void> claim(net::request& r);
   asio::awaitable<void> release(net::request& r);
@@ -76,6 +79,7 @@ class server {
                               std::uint64_t version);
   std::vector<checkpoint::manifest::file> write(full_snapshot const& what,
                                                 wire::CheckpointRequest const& request) const;
+  asio::awaitable<void> compare_with_backup(std::uint64_t generation, std::uint32_t range);
   asio::awaitable<void> make_safe(std::uint32_t range, std::uint64_t number);
   asio::awaitable<void> send_on(wire::PushRequest p, std::shared_ptr<push_memory> values,
                                 std::uint64_t number);

@@ -9,6 +9,7 @@
 #include "edl/base/wire/message.hpp"
 #include "edl/base/wire/method.hpp"
 #include "edl/core/clock.hpp"
+#include "edl/core/digest.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/ps/server.hpp"
 
@@ -32,6 +33,8 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
       return push(r);
     case wire::method::replicate:
       return replicate(r);
+    case wire::method::digest:
+      return digest_of(r);
     case wire::method::pull_rows:
       return rows_.pull(r);
     case wire::method::copy:
@@ -61,8 +64,12 @@ EDL_INLINE asio::awaitable<void> server::handle(net::request& r) {
 
 EDL_INLINE asio::awaitable<void> server::pull(net::request& r) {
   auto const request = wire::unpack<wire::PullRequest>(r.message(), r.peer());
+  if (request.check_memory()) {
+    store const& doubted = *shards_.of(request.generation(), request.range()).state;
+    use(options_, [&] { doubted.check_memory(); });
+    if (!doubted.watches_memory()) co_await compare_with_backup(request.generation(), request.range());
+  }
   store& from = *shards_.of(request.generation(), request.range()).state;
-  if (request.check_memory()) use(options_, [&] { from.check_memory(); });
   // At the end of a job nobody may have frozen the last version, but it is also the current one.
   snapshot const s = !request.frozen()                     ? from.snapshot()
                      : request.version() == from.version() ? from.averaged()
@@ -149,6 +156,56 @@ EDL_INLINE asio::awaitable<void> server::make_safe(std::uint32_t range, std::uin
                             fmt::format("{} waits for another backup of range {}", options_.name, range));
     co_await shards_.changed();
   }
+}
+
+// Fails if the backup, which has made the same updates, has other variables. A server that does not watch its
+// memory cannot know which of the two is wrong, but its own variables gave the loss that is not finite. If
+// the backup was wrong, the loss is not finite again, and there is nothing to lose.
+EDL_INLINE asio::awaitable<void> server::compare_with_backup(std::uint64_t generation, std::uint32_t range) {
+  // Another update may reach the backup first. Few come while the model gives no loss.
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    shard const& s = shards_.of(generation, range);
+    if (!s.backup || s.cut_off) co_return;
+    std::shared_ptr<net::channel> const backup = s.backup;
+    std::uint64_t const own = digest(s.state->current());
+    wire::DigestRequest request;
+    request.set_generation(generation);
+    request.set_range(range);
+    request.set_applied(s.applied);
+    net::outgoing const what{.method = wire::method::digest,
+                             .message = wire::pack(request),
+                             .idempotent = true,
+                             .patience = options_.patience};
+    wire::DigestReply reply;
+    try {
+      net::reply const answer = co_await backup->call(what);
+      reply = wire::unpack<wire::DigestReply>(answer.message, backup->name());
+    } catch (net::call_error const& e) {
+      log_.debug(fmt::format("range {} cannot be compared with its backup: {}", range, e.what()));
+      co_return;
+    }
+    if (reply.applied() != request.applied()) continue;
+    if (reply.digest() == own) co_return;
+    use(options_, [&] {
+      throw store_failure(
+          fmt::format("a loss is not finite, and the variables of range {} differ from those of its backup, "
+                      "so the memory "
+                      "of this machine may be faulty",
+                      range));
+    });
+  }
+}
+
+EDL_INLINE asio::awaitable<void> server::digest_of(net::request& r) {
+  auto const request = wire::unpack<wire::DigestRequest>(r.message(), r.peer());
+  while (shards_.of(request.generation(), request.range(), false).applied < request.applied())
+    co_await shards_.changed();
+  shard const& s = shards_.of(request.generation(), request.range(), false);
+  wire::DigestReply reply;
+  reply.set_applied(s.applied);
+  if (s.applied == request.applied()) reply.set_digest(digest(s.state->current()));
+  std::string const answer = wire::pack(reply);
+  co_await r.reply(answer);
 }
 
 EDL_INLINE asio::awaitable<void> server::replicate(net::request& r) {

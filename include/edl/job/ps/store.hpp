@@ -126,6 +126,7 @@ class store final : public freezer::source {
   /// With `store_options::watches_memory`: throws store_failure if the variables differ from what the last
   /// step has written.
   void check_memory() const;
+  bool watches_memory() const { return variables_.watches_memory(); }
 
   /// The current variables as evaluated and exported: parameters by their moving average, if there is one. A
   /// version frozen for an evaluation has the same form.

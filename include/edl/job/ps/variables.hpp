@@ -81,6 +81,7 @@ class variables {
   /// With `store_options::watches_memory`: throws memory_fault if the values differ from those that the last
   /// step has left. Steps check what they change.
   void check_memory() const { check_memory({0, elements_.size()}); }
+  bool watches_memory() const { return memory_.has_value(); }
 
   /// Makes a step, after `made` earlier ones. `rate`: the factor of the learning rate. In an arena, uses the
   /// gradients there.
