@@ -2,6 +2,7 @@
 // What fails too often or is too slow in a job with servers.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <string>
 
 #include "edl/core/error.hpp"
@@ -142,6 +143,47 @@ TEST_CASE(
     CHECK(m.take<replace_process>()->id == 0);
     CHECK_FALSE(m.it.failed());
   }
+}
+
+TEST_CASE(
+    "sums of an evaluation that are not finite are computed again by another worker, before they count") {
+  for (bool const shared : {false, true}) {
+    CAPTURE(shared);
+    auto o = small(job_type::training_with_evaluation);
+    o.evaluation_steps = 1;
+    master m(o);
+    m.start();
+    m.join(role::worker, 1);
+    m.it.version_reached({1, 1, true, false}, m.now);
+    double const nan = std::nan("");
+    auto const bad = m.ask();
+    REQUIRE(bad.kind == task_kind::evaluation);
+    CHECK(m.done(bad, 0, {nan, 4}));
+    CHECK(m.said("its sums are not finite"));
+    CHECK(m.ask().kind == task_kind::training);  // until another has told whose fault it is
+    auto const again = m.ask(1);
+    CHECK(again.key == bad.key);
+    CHECK(m.done(again, 1, {shared ? nan : 1, 4}));
+    CHECK(bool(m.it.workers().find(0)) == shared);
+    auto result = m.take<evaluation_done>();
+    for (; !result; result = m.take<evaluation_done>()) {
+      auto const t = m.ask(1);
+      REQUIRE(edl::is_work(t.kind));
+      CHECK(m.done(t, 1, {shared ? nan : 1, 4}));  // what is the model's own is asked once
+    }
+    CHECK(std::isfinite(result->result.totals[0]) == !shared);
+    CHECK_FALSE(m.it.failed());
+  }
+}
+
+TEST_CASE("a lone worker's sums that are not finite count") {
+  auto o = small(job_type::training_with_evaluation);
+  o.evaluation_steps = 1;
+  master m(o);
+  m.start();
+  m.it.version_reached({1, 1, true, false}, m.now);
+  for (auto t = m.ask(); t.kind == task_kind::evaluation; t = m.ask()) CHECK(m.done(t, 0, {std::nan(""), 4}));
+  CHECK(m.take<evaluation_done>());
 }
 
 TEST_CASE("a result that is wrong once, and then right on the same worker, blames nobody") {

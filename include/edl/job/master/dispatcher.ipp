@@ -129,17 +129,21 @@ EDL_INLINE bool dispatcher::report_evaluation(task_report const& r, time_point n
     training_first_.insert(r.worker);
     return versions_.evaluations().give_back(r.lease);
   }
-  std::string why = r.error;
+  // Sums that are not finite are the model's own only if another worker has them, too.
+  bool const others = detail::others_than(r.worker, workers),
+             doubted = r.error.empty() && versions_.evaluations().doubts(r.lease, r.metrics, others);
+  std::string why = doubted ? "its sums are not finite" : r.error;
   if (why.empty()) try {
+      auto const failed = versions_.evaluations().failures_before(r.lease);
       bool const accepted = versions_.evaluations().complete(r.lease, r.metrics, now, r.skipped);
       if (task_queue const* const of = versions_.evaluations().active(); accepted && of)
         if (std::string const damage = damage_of(*of); !damage.empty()) fail_evaluation(damage);
+      if (accepted && failed.wrong && evaluation::finite(r.metrics)) blame(failed, r);
       return accepted;
     } catch (data_error const& e) {
       why = e.what();
     }
-  task_fate const fate =
-      versions_.evaluations().fail(r.lease, why, detail::others_than(r.worker, workers), r.refused);
+  task_fate const fate = versions_.evaluations().fail(r.lease, why, doubted, others, r.refused);
   if (fate == task_fate::exhausted)
     fail_evaluation(versions_.evaluations().reason());
   else

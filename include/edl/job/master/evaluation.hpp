@@ -68,7 +68,17 @@ class evaluation {
   bool complete(std::uint64_t lease, std::vector<double> const& sums, time_point now,
                 std::uint64_t skipped = 0);
   bool give_back(std::uint64_t lease);
-  task_fate fail(std::uint64_t lease, std::string const& why, bool others = false, bool refused = false);
+
+  static bool finite(std::vector<double> const& sums);  ///< all of them
+
+  /// Whether another worker should compute these sums: they are not finite, no other worker has failed at the
+  /// task, and no such sums have been counted in this evaluation, where they would be the model's own.
+  bool doubts(std::uint64_t lease, std::vector<double> const& sums, bool others) const;
+
+  /// As `task_queue::fail` and `task_queue::failures_before`.
+  task_fate fail(std::uint64_t lease, std::string const& why, bool wrong = false, bool others = false,
+                 bool refused = false);
+  task_queue::failed_before failures_before(std::uint64_t lease) const;
   std::size_t recover(std::uint32_t worker);
   bool recover_lease(std::uint64_t lease);
   std::size_t recover_all();
@@ -122,6 +132,7 @@ class evaluation {
     task_queue queue;
     std::vector<double> totals;
     bool reported = false;
+    bool not_finite = false;                             // some sums are not, and that is the model's own
     std::map<std::uint32_t, std::vector<double>> early;  // sums of tasks after one that is incomplete
     std::uint32_t next = 0;                              // the first incomplete task
   };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "edl/core/error.hpp"
@@ -80,6 +81,7 @@ EDL_INLINE bool evaluation::complete(std::uint64_t lease, std::vector<double> co
   auto const key = active_->queue.key_of(lease);
   if (!key || !active_->queue.complete(lease, now, skipped)) return false;
   active_->reported = true;
+  active_->not_finite |= !finite(sums);
   active_->totals.resize(sums.size());
   active_->early.emplace(key->index, sums);
   for (auto it = active_->early.begin(); it != active_->early.end() && it->first == active_->next;
@@ -92,10 +94,23 @@ EDL_INLINE bool evaluation::give_back(std::uint64_t lease) {
   return active_ && active_->queue.give_back(lease, 0);
 }
 
-EDL_INLINE task_fate evaluation::fail(std::uint64_t lease, std::string const& why, bool others,
+EDL_INLINE bool evaluation::finite(std::vector<double> const& sums) {
+  return std::ranges::all_of(sums, [](double x) { return std::isfinite(x); });
+}
+
+EDL_INLINE bool evaluation::doubts(std::uint64_t lease, std::vector<double> const& sums, bool others) const {
+  return others && active_ && !active_->not_finite && !finite(sums) &&
+         active_->queue.failures_before(lease).on.empty();
+}
+
+EDL_INLINE task_queue::failed_before evaluation::failures_before(std::uint64_t lease) const {
+  return active_ ? active_->queue.failures_before(lease) : task_queue::failed_before{};
+}
+
+EDL_INLINE task_fate evaluation::fail(std::uint64_t lease, std::string const& why, bool wrong, bool others,
                                       bool refused) {
   if (!active_) return task_fate::unknown;
-  task_fate const fate = active_->queue.fail(lease, 0, why, false, others, refused);
+  task_fate const fate = active_->queue.fail(lease, 0, why, wrong, others, refused);
   if (fate != task_fate::unknown)
     reason_ =
         fmt::format("evaluation of version {}: {}", active_->evaluated.version, active_->queue.reason());
