@@ -28,17 +28,20 @@ compile=$(ninja -C "$build" -t commands tests/world/edl-world 2>/dev/null | grep
 link=$(ninja -C "$build" -t commands tests/world/edl-world | tail -1)
 [ -n "$compile" ] && [ -n "$link" ] || { echo "$build has no edl-world"; exit 2; }
 
-# The library's units call their own functions directly. Compiled so that they do not, each may have other bodies.
 mkdir -p "$work/base"
 ninja -C "$build" -t commands libedl.a > "$work/commands"
-for unit in master app worker ps net platform checkpoint replica collective; do
-  [ -f "$work/base/$unit.o" ] && continue
-  command=$(grep -E "unity_edl-job-${unit}_cxx.cxx$" "$work/commands" | tail -1)
-  [ -n "$command" ] || { echo "$build has no unity unit of job/$unit: configure it with -DEDL_UNITY=ON"; exit 2; }
+
+# Compiles the library's unit that has this body, once. A unit calls its own functions directly: compiled so that it
+# does not, each may have another body. Sets `unit` to its name.
+unit_of() {
+  unit=$(sed -E 's#^(edl/(core|cli|[a-z]+/[a-z_]+)).*#\1#; s#/#-#g' <<< "$1")
+  [ -f "$work/base/$unit.o" ] && return
+  command=$(grep -E "unity_${unit}_cxx.cxx$" "$work/commands" | tail -1)
+  [ -n "$command" ] || { echo "$build has no unit $unit: configure it with -DEDL_UNITY=ON"; exit 2; }
   command=$(sed -E "s/-fno-semantic-interposition/-fsemantic-interposition -w/; s/ -M[DTF]+( [^ ]+\.(d|o))?//g
                     s| -o [^ ]+| -o $work/base/$unit.o|" <<< "$command")
-  (cd "$build" && eval "$command") || { echo "job/$unit does not compile"; exit 2; }
-done
+  (cd "$build" && eval "$command") || { echo "$unit does not compile"; exit 2; }
+}
 
 found=0 all=0
 printf '| %-20s | %-8s | %-7s | %6s | %9s | %7s |\n' bug commit found seed histories seconds
@@ -48,18 +51,21 @@ for name in "${names[@]}"; do
   rm -rf "$work/tree" && mkdir -p "$work/tree" && cp -r "$root/include" "$work/tree/"
   (cd "$work/tree" && patch -s -p1 < "$patch") || { echo "$name: cannot be put back"; continue; }
   # Only the bodies that the patch changes are compiled again; the linker takes them before the library's.
-  objects=
+  objects= bases=
   for body in $(sed -n 's|^+++ b/include/\(.*\.ipp\)$|\1|p' "$patch"); do
-    unit=$work/${body//\//-}
-    echo "#include \"$body\"" > "$unit.cpp"
+    unit_of "$body"
+    [[ " $bases " = *" $work/base/$unit.o "* ]] || bases="$bases $work/base/$unit.o"
+    source=$work/${body//\//-}
+    echo "#include \"$body\"" > "$source.cpp"
     command=${compile% -c *}
     command=${command//-I$root\/include/-I$work\/tree\/include}
     command=$(sed -E 's/ -o [^ ]+//; s/ -M[DTF]+( [^ ]+\.(d|o))?//g' <<< "$command")
-    (cd "$build" && eval "$command -w -O1 -c $unit.cpp -o $unit.o") || { echo "$name: does not compile"; continue 2; }
-    objects="$objects $unit.o"
+    (cd "$build" && eval "$command -w -O1 -c $source.cpp -o $source.o") ||
+      { echo "$name: does not compile"; continue 2; }
+    objects="$objects $source.o"
   done
   program=$work/edl-world-$name
-  changed=$(sed -E "s| -o [^ ]+| -o $program -Wl,--allow-multiple-definition $objects $work/base/*.o|" <<< "$link")
+  changed=$(sed -E "s| -o [^ ]+| -o $program -Wl,--allow-multiple-definition $objects $bases|" <<< "$link")
   (cd "$build" && eval "$changed") || { echo "$name: does not link"; continue; }
   next=${SEED:-1} left=${SECONDS_EACH:-600} histories=0 used=0 seed=
   while [ "$left" -gt 0 ]; do
