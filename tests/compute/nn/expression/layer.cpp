@@ -160,6 +160,26 @@ struct no_axis {
 struct no_input {
   constexpr auto forward(auto, auto& layer) const { return layer.variable("a", nn::constant{1}) * 2; }
 };
+
+/// Something that is never used, in a line: of an operator, or of a function of several operations.
+template <auto F>
+struct wasteful {
+  constexpr auto forward(auto x, auto&) const {
+    F(x);
+    return x + 1;
+  }
+};
+constexpr int first_line = __LINE__ + 1;
+constexpr auto by_operator = [](auto x) { (void)(x * 3); };
+constexpr auto by_negation = [](auto x) { (void)-x; };
+constexpr auto by_number = [](auto x) { (void)(2 < x); };
+constexpr auto by_choice = [](auto x) { (void)nn::clamp(x, -1, 1); };
+constexpr auto by_power = [](auto x) { (void)nn::pow(x, 3); };
+constexpr auto by_activation = [](auto x) { (void)nn::mish(x); };
+constexpr auto by_softmax = [](auto x) { (void)nn::log_softmax(x); };
+constexpr auto by_variance = [](auto x) { (void)nn::variance(x); };
+constexpr auto by_axes = [](auto x) { (void)nn::softmax(nn::sum(x), nn::channels); };
+
 struct by_option {
   bool twice = false;
   constexpr auto forward(auto x, auto&) const { return twice ? x * 2 : x + 1; }
@@ -181,6 +201,21 @@ TEST_CASE("what does not fit is told by kind, line and shapes") {
   CHECK(of(for_nothing{}) == kind::unused_tensor);
   CHECK(of(no_axis{}) == kind::axis_of_reduction);
   CHECK(of(no_input{}) == kind::result_without_input);
+
+  auto const line = [](auto const& l) {
+    return nn::expression::form_of(l, {2, 2, 4}).wrong.line - first_line;
+  };
+  CHECK(line(wasteful<by_operator>{}) == 0);
+  CHECK(line(wasteful<by_negation>{}) == 1);
+  CHECK(line(wasteful<by_number>{}) == 2);
+  CHECK(line(wasteful<by_choice>{}) == 3);
+  CHECK(line(wasteful<by_power>{}) == 4);
+  CHECK(line(wasteful<by_activation>{}) == 5);
+  CHECK(line(wasteful<by_softmax>{}) == 6);
+  CHECK(line(wasteful<by_variance>{}) == 7);
+  CHECK(line(wasteful<by_axes>{}) == 8);
+  CHECK(of(wasteful<by_axes>{}) == kind::axis_of_reduction);
+
   CHECK(nn::as_layer(by_option{.twice = true}).wrong({2, 2, 4}).what == kind::depends_on_options);
 }
 

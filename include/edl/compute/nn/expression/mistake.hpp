@@ -5,6 +5,16 @@
 
 namespace edl::nn::expression {
 
+/// The line of the author's file with the call of a function that has this as its last argument, which nobody
+/// gives.
+struct source_line {
+  struct of_caller {};
+  int number;
+
+  constexpr source_line(of_caller = {}, int line = __builtin_LINE())  // NOLINT(google-explicit-constructor)
+      : number(line) {}
+};
+
 /// Mistakes in a forward pass, or in the function of an `nn::graph`.
 enum class mistake_kind {
   none,
@@ -13,6 +23,7 @@ enum class mistake_kind {
   unused_variable,
   unused_tensor,
   axis_of_reduction,
+  number_for_axes,
   result_without_input,
   loss_is_no_number,
   tensor_of_another_layer,
@@ -66,6 +77,10 @@ struct forward_pass_of {
       what != axis_of_reduction,
       "edl: nn::sum, nn::mean, nn::max and the like go over axes that their tensor has, and this one "
       "(`first`) has lost that axis already, in the `line` that is named above");
+  static_assert(
+      what != number_for_axes,
+      "edl: a number stands for the axes of nn::sum, nn::mean and the like, which are nn::channels, "
+      "nn::places or both (with |), in the `line` that is named above");
   static_assert(what != result_without_input,
                 "edl: what `forward` of this layer returns does not depend on its input");
   static_assert(what != loss_is_no_number,

@@ -58,22 +58,25 @@ class scope {
 
   /// A trained variable with one number for each channel of the input, or for each of its places.
   constexpr tensor variable(std::string_view name, axis_length of, initializer const& initial,
-                            int line = __builtin_LINE()) {
+                            source_line line = {}) {
     if (sizes_ && std::size_t(of.length) != elements_of(of.axis, in_))
-      fail({mistake_kind::length_of_variable, line, {1, 1, of.length}, extents_of(of.axis, in_)});
-    return declare({name, of.axis, extents(of.length), initial}, line);
+      fail({mistake_kind::length_of_variable, line.number, {1, 1, of.length}, extents_of(of.axis, in_)});
+    return declare({name, of.axis, extents(of.length), initial}, line.number);
   }
   /// A trained variable that is one number.
-  constexpr tensor variable(std::string_view name, initializer const& initial, int line = __builtin_LINE()) {
-    return declare({name, axes{}, extents(1), initial}, line);
+  constexpr tensor variable(std::string_view name, initializer const& initial, source_line line = {}) {
+    return declare({name, axes{}, extents(1), initial}, line.number);
   }
 
   // ---- For operations ----
 
-  constexpr tensor add(operation o, tensor a, tensor b = {}, tensor c = {}, int line = 0) {
+  constexpr void fail(mistake const& m) {
+    if (form_.wrong.none()) form_.wrong = m;
+  }
+  constexpr tensor add(operation o, int line, tensor a, tensor b = {}, tensor c = {}) {
     for (tensor* of : {&a, &b, &c})
       if (of->within != this && (of->id >= 0 || of == &a)) {
-        fail({mistake_kind::tensor_of_another_layer, line, {}, {}});
+        fail({mistake_kind::tensor_of_another_layer, caller_ > 0 ? caller_ : line, {}, {}});
         *of = input();
       }
     axes over = over_of(a);
@@ -91,7 +94,7 @@ class scope {
   }
   constexpr tensor reduce(operation o, tensor a, axes along, int line) {
     if (along == axes{} || !has(over_of(a), along)) {
-      fail({mistake_kind::axis_of_reduction, line, extents_of(over_of(a), in_), {}});
+      fail({mistake_kind::axis_of_reduction, caller_ > 0 ? caller_ : line, extents_of(over_of(a), in_), {}});
       return a;
     }
     return put({.what = o, .over = without(over_of(a), along), .along = along, .a = std::int16_t(a.id)},
@@ -111,7 +114,7 @@ class scope {
     if (!has(over_of(result), samples)) fail({mistake_kind::result_without_input, 0, {}, {}});
     // The result is a separate operation, so that it has its own memory.
     operation const last = form_.nodes[result.id].what;
-    if (is_leaf(last) || is_reduction(last)) result = add(operation::same, result);
+    if (is_leaf(last) || is_reduction(last)) result = add(operation::same, 0, result);
     form ordered;
     std::array<int, form::most_nodes> moved{};
     moved.fill(-1);
@@ -128,16 +131,13 @@ class scope {
   }
 
  private:
-  constexpr void fail(mistake const& m) {
-    if (form_.wrong.none()) form_.wrong = m;
-  }
   constexpr tensor put(node const& n, int line) {
     if (std::size_t(form_.nodes.size) == form::most_nodes) {
       fail({mistake_kind::too_large, line, {}, {}});
       return input();
     }
     tensor const t{this, form_.nodes.add(n)};
-    if (lines_[std::size_t(t.id)] == 0) lines_[std::size_t(t.id)] = line;
+    if (lines_[std::size_t(t.id)] == 0) lines_[std::size_t(t.id)] = caller_ > 0 ? caller_ : line;
     return t;
   }
   constexpr tensor declare(declared const& v, int line) {
@@ -166,36 +166,77 @@ class scope {
     return at = to.nodes.add(n);
   }
 
+  friend class written_at;
+
   form form_{};
   std::array<int, form::most_nodes> lines_{};  ///< of the author's file, where they are known
+  int caller_ = 0;                             ///< the line of `written_at`
   shape in_;
   bool sizes_;
 };
 
-constexpr tensor as_tensor(scope&, tensor t) { return t; }
-template <number N>
-constexpr tensor as_tensor(scope& s, N n) {
-  return s.number(double(n));
-}
+/// While it exists, all operations are those of this line, which calls a function of several.
+class written_at {
+ public:
+  constexpr written_at(tensor of, source_line line) : scope_(*of.within), before_(scope_.caller_) {
+    if (before_ == 0) scope_.caller_ = line.number;
+  }
+  constexpr ~written_at() { scope_.caller_ = before_; }
+  written_at(written_at const&) = delete;
+  written_at& operator=(written_at const&) = delete;
 
-template <class A, class B>
-constexpr tensor binary(operation o, A const& a, B const& b) {
-  scope* of = nullptr;
-  if constexpr (tensor_like<A>)
-    of = a.within;
-  else
-    of = b.within;
-  tensor const first = as_tensor(*of, a);
-  return of->add(o, first, as_tensor(*of, b));
+ private:
+  scope& scope_;
+  int before_;
+};
+
+/// An operand of a binary operation, with the line of an operator.
+struct operand {
+  tensor value{};  ///< if it has no scope: a number
+  double constant = 0;
+  int line;
+
+  constexpr operand(tensor x, source_line at = {})  // NOLINT(google-explicit-constructor)
+      : value(x), line(at.number) {}
+  template <number N>
+  constexpr operand(N n, source_line at = {})  // NOLINT(google-explicit-constructor)
+      : constant(double(n)), line(at.number) {}
+
+  constexpr tensor in(scope& s) const { return value.within != nullptr ? value : s.number(constant); }
+};
+
+/// The axes of a reduction; without any: those of a sample.
+struct reduced_axes {
+  axes along{};
+  bool given = false;
+  int wrong_line = 0;
+
+  constexpr reduced_axes() = default;
+  constexpr reduced_axes(axes of) : along(of), given(true) {}  // NOLINT(google-explicit-constructor)
+  /// A mistake.
+  template <number N>
+  constexpr reduced_axes(N, source_line line = {})  // NOLINT(google-explicit-constructor)
+      : wrong_line(line.number) {}
+
+  constexpr axes of(tensor x) const {
+    if (wrong_line > 0) x.within->fail({mistake_kind::number_for_axes, wrong_line, {}, {}});
+    return given ? along : without(x.within->over_of(x), samples);
+  }
+};
+
+constexpr tensor binary(operation o, operand const& a, operand const& b) {
+  scope& of = *(a.value.within != nullptr ? a : b).value.within;
+  tensor const first = a.in(of);
+  return of.add(o, a.line, first, b.in(of));
 }
 
 /// a / b. A division of each element of a row by one number is one division.
-template <class A, class B>
-constexpr tensor quotient(A const& a, B const& b) {
-  if constexpr (tensor_like<A> && tensor_like<B>) {
-    scope& of = *a.within;
-    if (has(of.over_of(a), channels) && !has(of.over_of(b), channels))
-      return of.add(operation::multiply, a, of.add(operation::divide, of.number(1), b));
+constexpr tensor quotient(operand const& a, operand const& b) {
+  if (a.value.within != nullptr && b.value.within != nullptr) {
+    scope& of = *a.value.within;
+    if (has(of.over_of(a.value), channels) && !has(of.over_of(b.value), channels))
+      return of.add(operation::multiply, a.line, a.value,
+                    of.add(operation::divide, a.line, of.number(1), b.value));
   }
   return binary(operation::divide, a, b);
 }

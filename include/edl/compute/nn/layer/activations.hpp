@@ -71,7 +71,8 @@ struct relu : detail::plain_activation<elementwise::relu>, tensor {
   static constexpr std::string_view name = "relu";
 
   constexpr relu() = default;
-  constexpr relu(tensor x) : tensor(expression::relu(x)) {}  // NOLINT(google-explicit-constructor)
+  constexpr relu(tensor x, expression::source_line line = {})  // NOLINT(google-explicit-constructor)
+      : tensor(expression::relu(x, line)) {}
 };
 
 /// tanh(x), element by element. The shape stays.
@@ -79,7 +80,8 @@ struct tanh : detail::plain_activation<elementwise::tanh>, tensor {
   static constexpr std::string_view name = "tanh";
 
   constexpr tanh() = default;
-  constexpr tanh(tensor x) : tensor(expression::tanh(x)) {}  // NOLINT(google-explicit-constructor)
+  constexpr tanh(tensor x, expression::source_line line = {})  // NOLINT(google-explicit-constructor)
+      : tensor(expression::tanh(x, line)) {}
 };
 
 /// 1 / (1 + exp(-x)), element by element. The shape stays.
@@ -87,7 +89,8 @@ struct sigmoid : detail::plain_activation<elementwise::sigmoid>, tensor {
   static constexpr std::string_view name = "sigmoid";
 
   constexpr sigmoid() = default;
-  constexpr sigmoid(tensor x) : tensor(expression::sigmoid(x)) {}  // NOLINT(google-explicit-constructor)
+  constexpr sigmoid(tensor x, expression::source_line line = {})  // NOLINT(google-explicit-constructor)
+      : tensor(expression::sigmoid(x, line)) {}
 };
 
 /// x · Φ(x), with the standard normal distribution Φ (Hendrycks and Gimpel, 2016), element by element. The
@@ -97,7 +100,8 @@ struct gelu : detail::plain_activation<elementwise::gelu, true>, tensor {
   static constexpr bool recomputes = true;
 
   constexpr gelu() = default;
-  constexpr gelu(tensor x) : tensor(expression::gelu(x)) {}  // NOLINT(google-explicit-constructor)
+  constexpr gelu(tensor x, expression::source_line line = {})  // NOLINT(google-explicit-constructor)
+      : tensor(expression::gelu(x, line)) {}
 };
 
 /// x · σ(x) = x / (1 + exp(−x)), element by element. It is also called swish, with β = 1. (Elfwing, Uchibe
@@ -106,7 +110,8 @@ struct silu : detail::plain_activation<elementwise::silu, true>, tensor {
   static constexpr std::string_view name = "silu";
 
   constexpr silu() = default;
-  constexpr silu(tensor x) : tensor(expression::silu(x)) {}  // NOLINT(google-explicit-constructor)
+  constexpr silu(tensor x, expression::source_line line = {})  // NOLINT(google-explicit-constructor)
+      : tensor(expression::silu(x, line)) {}
 };
 
 /// log(1 + exp(x)), element by element, without overflow. The shape stays.
@@ -114,7 +119,8 @@ struct softplus : detail::plain_activation<elementwise::softplus, true>, tensor 
   static constexpr std::string_view name = "softplus";
 
   constexpr softplus() = default;
-  constexpr softplus(tensor x) : tensor(expression::softplus(x)) {}  // NOLINT(google-explicit-constructor)
+  constexpr softplus(tensor x, expression::source_line line = {})  // NOLINT(google-explicit-constructor)
+      : tensor(expression::softplus(x, line)) {}
 };
 
 /// x · tanh(softplus(x)), element by element (Misra, "Mish", BMVC 2020). The shape stays. It runs on the
@@ -123,8 +129,8 @@ struct mish : tensor {
   static constexpr std::string_view name = "mish";
 
   constexpr mish() = default;
-  constexpr mish(tensor x)  // NOLINT(google-explicit-constructor)
-      : tensor(x * expression::tanh(expression::softplus(x))) {}
+  constexpr mish(tensor x, expression::source_line line = {})  // NOLINT(google-explicit-constructor)
+      : tensor(expression::mish(x, line)) {}
   constexpr auto forward(auto x, auto&) const { return mish(x); }
 };
 
@@ -154,8 +160,10 @@ struct softmax : tensor {
   static constexpr bool portable = true;
 
   constexpr softmax() = default;
-  constexpr softmax(tensor x, axes along = nn::channels)  // NOLINT(google-explicit-constructor)
-      : tensor(expression::softmax(x, along)) {}
+  constexpr softmax(tensor x,
+                    expression::reduced_axes along = nn::channels,  // NOLINT(google-explicit-constructor)
+                    expression::source_line line = {})
+      : tensor(expression::softmax(x, along, line)) {}
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return in; }
@@ -179,8 +187,10 @@ struct log_softmax : tensor {
   static constexpr bool portable = true;
 
   constexpr log_softmax() = default;
-  constexpr log_softmax(tensor x, axes along = nn::channels)  // NOLINT(google-explicit-constructor)
-      : tensor(expression::log_softmax(x, along)) {}
+  constexpr log_softmax(tensor x,
+                        expression::reduced_axes along = nn::channels,  // NOLINT(google-explicit-constructor)
+                        expression::source_line line = {})
+      : tensor(expression::log_softmax(x, along, line)) {}
 
   constexpr fit check(shape) const { return fit::fits; }
   constexpr shape output(shape in) const { return in; }

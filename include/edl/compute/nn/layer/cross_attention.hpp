@@ -107,10 +107,11 @@ struct projection {
 /// have as many channels; the shape of x stays. The variables are called `cross_attention/query/kernel`,
 /// `…/key_value/kernel` and `…/output/kernel`, with biases. It runs on the processor, and knows no padding.
 template <class Queries, class Memory>
-constexpr auto cross_attention(Queries const& x, Memory const& memory, attention const& o = {}) {
+constexpr auto cross_attention(Queries const& x, Memory const& memory, attention const& o = {},
+                               expression::source_line line = {}) {
   if constexpr (detail::are_results<Queries, Memory>())
     return detail::join_by(
-               attention_of_two{o},
+               line.number, attention_of_two{o},
                x | projection<"cross_attention/query", 1>{o.use_bias, o.kernel_initializer},
                memory | projection<"cross_attention/key_value", 2>{o.use_bias, o.kernel_initializer}) |
            projection<"cross_attention/output", 1>{o.use_bias, o.kernel_initializer};

@@ -64,6 +64,7 @@ struct graph_layer {
         if constexpr (is_joint<Kind>) {
           out = first;
           out = what.output(operands(k, [&](int from) { return m.out_of(from); }), m.wrong);
+          m.wrong.line = node(k).line;
         } else {
           m.why = what.check(first);
           if (m.why != fit::fits) return;

@@ -31,6 +31,7 @@ struct graph_node {
   node_operands from{};
   int operands = 0;
   int owner = 0;  ///< the node that has its variables
+  int line = 0;   ///< of the author's file, where it is known
 
   /// Calls use(layers); does nothing for a join.
   template <class Use>

@@ -156,9 +156,9 @@ inline constexpr bool is_ids = false;
 template <class Scope>
 inline constexpr bool is_ids<graph_result<Scope, input_slice<true>>> = true;
 
-/// The result that a joint makes of others.
+/// The result that a joint makes of others, in this line of the author's file; 0: it is not known.
 template <class Kind, class First, class... Others>
-constexpr auto join_by(Kind const& kind, First const& first, Others const&... others) {
+constexpr auto join_by(int line, Kind const& kind, First const& first, Others const&... others) {
   using own = typename scope_of<First>::type;
   constexpr bool whole = own::records || !(is_ids<First> || ... || is_ids<Others>);
   static_assert(whole, "edl: ids are for an `nn::embedding` or an `nn::embedding_bag`, which stands between");
@@ -171,7 +171,7 @@ constexpr auto join_by(Kind const& kind, First const& first, Others const&... ot
     (first.within->check_same(others.within), ...);
     from = {std::int16_t(commit(first)), std::int16_t(commit(others))...};
   }
-  int const node = first.within->put(kind, from, int(n));
+  int const node = first.within->put(kind, from, int(n), line);
   return graph_result<scope>{first.within, node, first.within->open(), {}};
 }
 /// Whether both are results. The compiler says it where they are not, once: in the first call.
@@ -191,7 +191,7 @@ consteval bool are_results() {
 }
 template <merge How, class... Results>
 constexpr auto join_results(Results const&... results) {
-  return join_by(joint<How>{}, results...);
+  return join_by(0, joint<How>{}, results...);
 }
 
 }  // namespace detail
@@ -200,9 +200,9 @@ constexpr auto join_results(Results const&... results) {
 /// for each place and a column for each channel. So `matmul(a, b | transpose{})` is how each place of a goes
 /// with each of b. It runs on the processor. (h, w, k) · (k places, c) → (h, w, c)
 template <class Left, class Right>
-constexpr auto matmul(Left const& a, Right const& b) {
+constexpr auto matmul(Left const& a, Right const& b, expression::source_line line = {}) {
   if constexpr (detail::are_results<Left, Right>())
-    return detail::join_by(matrix_product{}, a, b);
+    return detail::join_by(line.number, matrix_product{}, a, b);
   else
     return a;
 }

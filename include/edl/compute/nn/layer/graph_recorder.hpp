@@ -30,7 +30,7 @@ struct no_recorder {
   constexpr void extend(int) {}
   constexpr void use(int) {}
   constexpr int commit(int, int, auto const&) { return -1; }
-  constexpr int put(auto const&, node_operands const&, int) { return -1; }
+  constexpr int put(auto const&, node_operands const&, int, int) { return -1; }
   constexpr int put_shared(auto const&, int, void const*) { return -1; }
   constexpr void check_same(no_recorder const*) {}
   constexpr shape shape_of(int) const { return {}; }
@@ -94,14 +94,14 @@ class recorder {
     return fate(number) - 1;
   }
   template <class Kind>
-  constexpr int put(Kind const& of, node_operands const& from, int operands) {
+  constexpr int put(Kind const& of, node_operands const& from, int operands, int line = 0) {
     constexpr int index = index_of<Kind>();
     if (built_.size == layer_type::most) fail(mistake_kind::too_many_results);
     if (index < 0) fail(mistake_kind::unused_result);  // no result of the function depends on it
     if constexpr (index >= 0)
       if (built_.size < layer_type::most) {
         built_.nodes[std::size_t(built_.size)] = {
-            {std::integral_constant<int, index>{}, of}, from, operands, built_.size};
+            {std::integral_constant<int, index>{}, of}, from, operands, built_.size, line};
         return built_.size++;
       }
     return -1;
