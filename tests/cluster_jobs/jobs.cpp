@@ -240,7 +240,7 @@ TEST_CASE("a job outlasts an API server that refuses for a while what it has all
   std::string const account = "system:serviceaccount:default:default";
   it.cluster.forbid({{"*", "pods", "default", account}});
   it.cluster.end_watches();
-  CHECK(it.says("master", "the API server refuses what it has allowed before: the job goes on"));
+  CHECK(it.says("master", "the API server refuses requests that it has allowed before: the job goes on"));
   // Asked again, refused again, and no end: the second refusal comes after the time that a new job has.
   std::size_t const steps = job::count(it.log("worker-0"), "Loss = ");
   CHECK(it.says("master", "trying again"));

@@ -309,8 +309,8 @@ TEST_CASE("a suspended job holds nothing, and is not let in") {
   CHECK(plan_of(p, "a").leaving.size() == 5);
   CHECK(plan_of(p, "a").reason == "its owner suspended it");
   CHECK(plan_of(p, "a").suspended);
-  v.jobs[0].why_suspended = "Kueue does not let it run";
-  CHECK(plan_of(make_plan(v, {.max_load = 1}), "a").reason == "Kueue does not let it run");
+  v.jobs[0].why_suspended = "Kueue does not admit it";
+  CHECK(plan_of(make_plan(v, {.max_load = 1}), "a").reason == "Kueue does not admit it");
   converge(v, {.max_load = 1});
   CHECK(job_of(v, "b").workers == 10);
   v.jobs[0].suspended = false;
@@ -321,13 +321,13 @@ TEST_CASE("a suspended job holds nothing, and is not let in") {
 TEST_CASE("a reason explains the size that it stands beside") {
   cluster_view v = of({machine("n", 4)}, {one("a", 1, 8, cores(1))});
   converge(v, {.max_load = 1});
-  CHECK(plan_of(make_plan(v, {.max_load = 1}), "a").reason == "4 of 1 to 8: there is no room for more");
+  CHECK(plan_of(make_plan(v, {.max_load = 1}), "a").reason == "4 of 1 to 8: no room is left for more");
   // A service takes the place of a worker, which the scheduler has preempted.
   job_of(v, "a").last_resized = v.now;
   v.pods.erase(std::ranges::find(v.pods, v.jobs[0].uid, &pod::job));
   v.pods.push_back({.name = "service", .node = "n", .priority = 100, .shape = cores(1)});
   CHECK(plan_of(make_plan(v, {.max_load = 1}), "a").reason ==
-        "3 of 1 to 8: 1 worker is gone, and there is no room for another");
+        "3 of 1 to 8: 1 worker is gone, and no room is left for another");
   v.jobs.push_back(one("b", 1, 8, cores(1)));
   v.nodes.push_back(machine("m", 5));
   converge(v, {.max_load = 1});

@@ -12,7 +12,8 @@ using namespace edl::controller;
 TEST_CASE("policies by name") {
   CHECK(std::string(policies().front().name) == "fair");
   CHECK(std::string(policy_called("completion").name) == "completion");
-  CHECK_THROWS_WITH_AS(policy_called("fast"), "unknown policy 'fast': there are fair, throughput, completion",
+  CHECK_THROWS_WITH_AS(policy_called("fast"),
+                       "unknown policy 'fast': expected one of fair, throughput, completion",
                        edl::usage_error);
 }
 

@@ -51,7 +51,7 @@ TEST_CASE("each call sends what it says, and gives what is answered") {
   CHECK(s.connections() == 1);
 
   CHECK_THROWS_WITH_AS(c.patch("/x", pod, "other"),
-                       "there is no patch of kind 'other': merge, strategic, json or apply", edl::error);
+                       "unknown kind of patch 'other': expected merge, strategic, json or apply", edl::error);
   CHECK_THROWS_AS(c.get("/x y"), edl::error);
   CHECK_THROWS_AS(c.get("/x\r\nHost: other"), edl::error);
   CHECK_THROWS_AS(c.get("/x?watch=1"), edl::error);

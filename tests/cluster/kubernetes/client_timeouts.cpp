@@ -166,7 +166,7 @@ TEST_CASE("an answer without an end is not kept in memory") {
     w.close();
   });
   k8s::client c(to(s), {.retry_timeout = 0ms});
-  CHECK(says(thrown<edl::error>([&] { c.get("/x"); }), {"the answer is longer than 64 MiB"}));
+  CHECK(says(thrown<edl::error>([&] { c.get("/x"); }), {"the reply is longer than 64 MiB"}));
 }
 
 TEST_CASE("a server that refuses a long request before it has read it is understood") {

@@ -217,7 +217,7 @@ TEST_CASE("who was allowed to follow its pods goes on while that is refused, and
     if (!resumed) CHECK(reach(watches, 3));
     set(refused);
     CHECK(hears.gone.wait());
-    CHECK(hears.why.find("may not look after its pods: refused for ") != hears.why.npos);
+    CHECK(hears.why.find("has no permission to manage its pods: refused for ") != hears.why.npos);
     CHECK(hears.why.find("edl rbac --apply") != hears.why.npos);
     set(allowed);
     node.stop();

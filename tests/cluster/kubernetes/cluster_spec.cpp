@@ -162,7 +162,7 @@ TEST_CASE("a cluster_spec that cannot be done is refused with its place") {
       {R"({"service_spec": 1})", "service_spec: expected an object"},
       {R"({"service_spec": {"selector": {}}})", "service_spec: 'selector' is the job's own"},
       {R"({"ps_pod_spec": {"toleration": []}})",
-       "ps_pod_spec: 'toleration' is none of what can be asked for: activeDeadline"},
+       "ps_pod_spec: unknown field 'toleration': expected one of activeDeadline"},
       {R"({"pod_spec": {"tolerations": {}}})", "pod_spec: 'tolerations': expected a list"},
       {R"({"pod_spec": {"tolerations": [1]}})", "pod_spec.tolerations: expected a list of objects"},
       {R"({"pod_spec": {"affinity": "none"}})", "pod_spec: 'affinity': expected an object"},
@@ -177,8 +177,7 @@ TEST_CASE("a cluster_spec that cannot be done is refused with its place") {
       {R"({"pod_spec": {"env": [{"name": "WORKER_ID", "value": "7"}]}})",
        "WORKER_ID is set by the job itself"},
       {R"({"pod_spec": {"volumeMounts": [{"name": "x"}]}})", "an item has no 'mountPath'"},
-      {R"({"pod_spec": {"container": {"image": "x"}}})",
-       "pod_spec.container: 'image' has a place of its own"}};
+      {R"({"pod_spec": {"container": {"image": "x"}}})", "pod_spec.container: 'image' is set elsewhere"}};
   for (auto const& [text, why] : all) {
     CAPTURE(text);
     try {

@@ -39,8 +39,7 @@ TEST_CASE("recorded refusals are one line each that names what to change") {
               "; 'edl rbac --users' prints"}));
   CHECK(text("25-unauthorized.http") ==
         "GET /api/v1/namespaces/rec/pods: 401: Unauthorized; the credentials of context 'x' of F were "
-        "refused: renew "
-        "them, or choose other ones");
+        "rejected: renew them, or choose other ones");
   CHECK(says(text("30-cr-put-conflict.http"),
              {"409 Conflict: ", "; it has changed since it was read: repeat the command"}));
   CHECK(says(text("36-pods-list-expired.http"), {"410 Expired: The resourceVersion"}));
@@ -78,9 +77,8 @@ TEST_CASE("other refusals") {
   CHECK(says(status(404, "NotFound", "the server could not find the requested resource"),
              {"; does `server` name"}));
   CHECK(k8s::refusal(404, "404 page not found\n", "GET /x", "F").what() ==
-        std::string(
-            "GET /x: 404: 404 page not found; does `server` name a Kubernetes API server, and has it this "
-            "resource?"));
+        std::string("GET /x: 404: 404 page not found; does `server` name a Kubernetes API server that has "
+                    "this resource?"));
   CHECK(says(k8s::refusal(302, "", "GET /x", "F").what(), {"GET /x: 302; does `server` name"}));
   CHECK(says(k8s::refusal(502, "<html>\n<body>" + std::string(5000, 'x'), "GET /x", "F").what(),
              {"502: <html> <body>xxx"}));

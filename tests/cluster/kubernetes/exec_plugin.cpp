@@ -87,17 +87,17 @@ TEST_CASE("a plugin that gives nothing says why") {
   CHECK(says(why(shell("exit 3")), {"'sh' exited with code 3; run it by hand"}));
   CHECK(says(why(shell("kill -9 $$")), {"was killed by signal 9"}));
   CHECK(says(why(shell("true")), {"it printed nothing"}));
-  CHECK(says(why(shell("echo nonsense")), {"is no ExecCredential"}));
-  CHECK(says(why(shell("echo '[]'")), {"is no ExecCredential"}));
+  CHECK(says(why(shell("echo nonsense")), {"is not an ExecCredential"}));
+  CHECK(says(why(shell("echo '[]'")), {"is not an ExecCredential"}));
   CHECK(says(why(shell("echo '" + credential({{"token", "x"}}, "v1beta1") + "'")),
-             {"it speaks 'client.authentication.k8s.io/v1beta1', and the kubeconfig says v1"}));
+             {"it speaks 'client.authentication.k8s.io/v1beta1', but the kubeconfig requests v1"}));
   CHECK(says(why(shell("echo '" + credential(json::object()) + "'")), {"neither a token nor a certificate"}));
-  CHECK(says(why(shell("echo '" + credential(5) + "'")), {"there is no status"}));
+  CHECK(says(why(shell("echo '" + credential(5) + "'")), {"it has no status"}));
   CHECK(says(why(shell("echo '" + credential({{"clientCertificateData", "x"}}) + "'")), {"come together"}));
   CHECK(says(why(shell("echo '" + credential({{"token", "a b"}}) + "'")),
              {"its token has a blank, a line break"}));
   CHECK(says(why(shell("echo '" + credential({{"token", "a"}, {"expirationTimestamp", "soon"}}) + "'")),
-             {"expirationTimestamp 'soon' is no time"}));
+             {"expirationTimestamp 'soon' is not a time"}));
   CHECK(says(why(shell("yes")), {"prints more than 1 MiB"}));
 
   auto p = shell("");
@@ -107,7 +107,7 @@ TEST_CASE("a plugin that gives nothing says why") {
   CHECK(says(why(p), {"'no-such-plugin' cannot be run", "; get it from somewhere"}));
   p = shell("sleep 1000; true");
   p.time = 200ms;
-  CHECK(says(why(p), {"has not ended for 0.2 s"}));
+  CHECK(says(why(p), {"has not ended within 0.2 s"}));
 }
 
 TEST_CASE("what a plugin leaves behind does not keep its caller") {

@@ -156,7 +156,7 @@ TEST_CASE("volumes are claims and host paths, mounted once or more") {
       {"host_path=/a,mount_path=c", "mount_path=c: expected a path from the root"},
       {"host_path=/a,mount_path=/c:d", "mount_path=/c:d: a path may contain neither"},
       {"host_path=/a,mount_path=/c,type=directory", "type=directory: expected Directory"},
-      {"claim_name=a,mount_path=/c,type=Directory", "type= is of a host_path"},
+      {"claim_name=a,mount_path=/c,type=Directory", "type= is only for a host_path"},
       {"claim_name=A_b,mount_path=/c", "claim_name=A_b: no claim has such a name"},
       {"claim_name=a,mount_path=/c,sub_path=/d", "sub_path=/d: expected a path inside"},
       {"claim_name=a,mount_path=/c,sub_path=d/..", "sub_path=d/..: expected a path inside"},
@@ -374,15 +374,16 @@ TEST_CASE("what is no job is refused") {
                           R"({"worker_template": []})",
                           R"({"priority": "high"})"}) {
     CAPTURE(bad);
-    CHECK(refusal([&] { job_from_json(bad); }).find("this is no job: ") == 0);
+    CHECK(refusal([&] { job_from_json(bad); }).find("this is not a job: ") == 0);
   }
-  CHECK(refusal([] { job_from_json(std::string(2 << 20, ' ')); }).find("this is no job: 2097152 bytes") == 0);
+  CHECK(refusal([] { job_from_json(std::string(2 << 20, ' ')); }).find("this is not a job: 2097152 bytes") ==
+        0);
   CHECK(refusal([] {
           job_from_json(R"({"new_flag": 1})");
         }).find("'new_flag' is unknown here: build the image") != std::string::npos);
   job_spec s = small();
   s.command.push_back("--output=\xff\xfe");
-  CHECK(refusal([&] { to_json(s); }).find("no UTF-8") != std::string::npos);
+  CHECK(refusal([&] { to_json(s); }).find("not UTF-8") != std::string::npos);
 }
 
 TEST_CASE("a job that no server would take is refused with what to change") {
@@ -399,7 +400,7 @@ TEST_CASE("a job that no server would take is refused with what to change") {
        "--job_name=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: has 41 characters; its pods' names have room "
        "for 40"},
       {[](job_spec& s) { s.space = "Team"; }, "--namespace=Team: expected"},
-      {[](job_spec& s) { s.image = ""; }, "--image_name is missing: which image"},
+      {[](job_spec& s) { s.image = ""; }, "--image_name is missing: name the image"},
       {[](job_spec& s) { s.image = "a b"; }, "--image_name=a b: an image's name has no spaces"},
       {[](job_spec& s) { s.worker_image = "a\nb"; }, "--worker_image=a?b: an image's"},
       {[](job_spec& s) { s.command = {}; }, "--model_def is missing"},
@@ -424,9 +425,9 @@ TEST_CASE("a job that no server would take is refused with what to change") {
       {[](job_spec& s) { s.worker.priority = "1.5"; }, "--worker_pod_priority=1.5: expected"},
       {[](job_spec& s) { s.variables = {{"a b", "1"}}; }, "--envs=a b: expected"},
       {[](job_spec& s) { s.variables = {{"EDL_ROLE", "ps"}}; }, "--envs=EDL_ROLE: is set by the job itself"},
-      {[](job_spec& s) { s.populate_env_names = "*"; }, "--populate_env_names=*: is no regular"},
+      {[](job_spec& s) { s.populate_env_names = "*"; }, "--populate_env_names=*: is not a regular"},
       {[](job_spec& s) { s.cluster_spec = "{"; }, "--cluster_spec: is no JSON"},
-      {[](job_spec& s) { s.command.emplace_back(200'000, 'x'); }, "the job takes "}};
+      {[](job_spec& s) { s.command.emplace_back(200'000, 'x'); }, "the description of the job has "}};
   for (auto const& [change, why] : all) {
     job_spec s = small();
     change(s);

@@ -194,17 +194,17 @@ TEST_CASE("a template without the program's container is refused") {
     std::string text, why;
   } const all[] = {
       {"{", "is no JSON, or nested deeper"},
-      {"[]", "is no JSON object"},
+      {"[]", "is not a JSON object"},
       {std::string(1000, '['), "nested deeper than 200 levels"},
       {"{}", "spec.containers is empty"},
       {R"({"spec": {"containers": []}})", "spec.containers is empty"},
       {R"({"spec": {"containers": ["x"]}})", "spec.containers is empty"},
       {R"({"spec": {"containers": [{}]}})", "image is missing"},
       {R"({"spec": {"activeDeadlineSeconds": 9, "containers": [{"image": "a"}]}})", "ends single pods"},
-      {R"({"metadata": {"labels": 1}, "spec": {"containers": [{"image": "a"}]}})", "are no objects"},
-      {R"({"spec": {"containers": [{"image": "a", "env": {}}]}})", "env is no list"},
+      {R"({"metadata": {"labels": 1}, "spec": {"containers": [{"image": "a"}]}})", "are not objects"},
+      {R"({"spec": {"containers": [{"image": "a", "env": {}}]}})", "env is not a list"},
       {R"({"spec": {"containers": [{"image": "a", "env": [{}]}]}})", "without a name"},
-      {R"({"spec": {"volumes": 1, "containers": [{"image": "a"}]}})", "volumes is no list"},
+      {R"({"spec": {"volumes": 1, "containers": [{"image": "a"}]}})", "volumes is not a list"},
       {R"({"spec": {"containers": [{"image": "a", "resources": {"limits": {"memory": "lots"}}}]}})",
        "memory=lots"}};
   for (auto const& [text, why] : all) {

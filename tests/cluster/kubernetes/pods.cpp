@@ -51,8 +51,7 @@ TEST_CASE("A worker that is being deleted is told of at once, and its successor 
   CHECK(has([](pod_command const& c) {
     auto const* n = std::get_if<pod_note>(&c);
     return n && n->reason == "WorkerRelaunched" &&
-           n->text.find(
-               "worker-4 takes the place of worker-2, which was taken away: PreemptionByScheduler") == 0;
+           n->text.find("worker-4 replaces worker-2, which was taken away: PreemptionByScheduler") == 0;
   }));
   CHECK(has([](pod_command const& c) {
     auto const* n = std::get_if<create_pod>(&c);
@@ -465,7 +464,7 @@ TEST_CASE("A worker makes way for a server that its quota leaves no room for, an
   std::string left;
   for (auto const& c : commands)
     if (auto const* p = std::get_if<pod_leaving>(&c)) left += edl::to_string(p->who) + " " + p->why;
-  CHECK(left == "worker-2 made way for ps-0, which the quota leaves no room for");
+  CHECK(left == "worker-2 made room for ps-0 in the quota");
   d.all.refused(server(0), {403, "Forbidden", "exceeded quota: q"}, d.now);
   CHECK(d.take<pod_leaving>().empty());  // one is on its way out
   last.terminating = true;

@@ -49,7 +49,7 @@ TEST_CASE("an error shows no control character of what it quotes") {
   CHECK_THROWS_WITH(r.take("t", flag), "x: t is \"a\\nb\\u001b\": expected true or false");
   std::string text;
   CHECK_THROWS_WITH(r.take("zero", text), "x: zero holds a zero byte: leave it out");
-  CHECK_THROWS_WITH(r.take("t", text, 3), "x: t has 4 bytes: expected a text of at most 3");
+  CHECK_THROWS_WITH(r.take("t", text, 3), "x: t has 4 bytes: expected a string of at most 3");
 }
 
 }  // namespace object_reader_test

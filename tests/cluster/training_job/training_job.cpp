@@ -111,8 +111,8 @@ TEST_CASE("what no job can be is refused with the job, the field and what is exp
   CHECK(refused("/spec/flags", json(std::vector<std::string>(101, "-"))) ==
         "team/mnist: spec.flags is a list of 101: expected a list of at most 100 texts");
   CHECK(refused("/spec/flags/0", std::string(4097, 'x')) ==
-        "team/mnist: spec.flags[0] has 4097 bytes: expected a text of at most 4096");
-  CHECK(refused("/spec/flags/0", 5) == "team/mnist: spec.flags[0] is 5: expected a text");
+        "team/mnist: spec.flags[0] has 4097 bytes: expected a string of at most 4096");
+  CHECK(refused("/spec/flags/0", 5) == "team/mnist: spec.flags[0] is 5: expected a string");
   CHECK(refused("/spec/suspend", "yes") == "team/mnist: spec.suspend is \"yes\": expected true or false");
   CHECK(refused("/spec/master/template", nullptr).starts_with("team/mnist: spec.master.template is missing"));
   CHECK(
@@ -126,7 +126,7 @@ TEST_CASE("what no job can be is refused with the job, the field and what is exp
       refused("/metadata/name", std::string(41, 'a')).ends_with("lower case letters, digits and '-' inside"));
   CHECK(refused("/metadata/name", "a.b").ends_with("lower case letters, digits and '-' inside"));
   CHECK(refused("/metadata/labels", {{"a", 1}}) ==
-        "team/mnist: metadata.labels.a is no text: put it in quotes");
+        "team/mnist: metadata.labels.a is not a string: put it in quotes");
   CHECK(refused("/kind", "Job") == "team/mnist: kind is 'Job': expected TrainingJob");
   CHECK(refused("/spec", json::array()) == "team/mnist: spec is a list: expected an object");
   CHECK_THROWS_WITH(read_training_job(json("x")), "a TrainingJob: it is \"x\": expected an object");

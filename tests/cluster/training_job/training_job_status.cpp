@@ -102,7 +102,7 @@ TEST_CASE("a status that no controller writes is refused with its field") {
                     "team/mnist: status.conditions[0].status is neither True nor False nor Unknown");
   json const one{{"type", "A"}, {"status", "True"}};
   CHECK_THROWS_WITH(read_status({{"conditions", {one, one}}}, "team/mnist"),
-                    "team/mnist: status.conditions[1].type stands there twice");
+                    "team/mnist: status.conditions[1].type occurs twice");
   CHECK_THROWS_AS(read_status(json::array(), "team/mnist"), edl::error);
 }
 

@@ -180,7 +180,7 @@ EDL_INLINE std::set<std::pair<claim, int>> const& allocation::removable() {
 }
 
 EDL_INLINE void allocation::place(int j, worker w) {
-  invariant(w.node >= 0 && w.node < room.nodes(), "a worker is placed on a node that there is");
+  invariant(w.node >= 0 && w.node < room.nodes(), "a worker is placed on an existing node");
   room.take(w.shape, w.node);
   if (w.old >= 0) {
     room.take(room.shape_of_pod(w.old), room.node_of_pod(w.old));
@@ -202,11 +202,11 @@ EDL_INLINE void allocation::remove(int j, worker w, cause why) {
   auto const found = std::find_if(s.workers.rbegin(), s.workers.rend(), [&](worker const& o) {
     return o.node == w.node && o.shape == w.shape && o.pod == w.pod;
   });
-  invariant(found != s.workers.rend(), "a worker that is removed is its job's");
+  invariant(found != s.workers.rend(), "a removed worker belongs to its job");
   s.workers.erase(std::next(found).base());
   auto& here = on_node_[std::size_t(w.node)];
   auto const tenant_of_it = std::find(here.begin(), here.end(), tenant{j, w.shape});
-  invariant(tenant_of_it != here.end(), "a worker that is removed is on its node");
+  invariant(tenant_of_it != here.end(), "a removed worker is on its node");
   here.erase(tenant_of_it);
   note(j);
   steps.push_back({j, w, false, std::exchange(s.why, why)});

@@ -212,7 +212,7 @@ EDL_INLINE bool fitting::missing(int shape, int node, bool leaving,
 
 EDL_INLINE void fitting::cover(int shape, int gone, std::vector<std::int64_t>& missing) const {
   auto const& of = needs_[std::size_t(shape)].amounts;
-  invariant(missing.size() == of.size(), "what is missing has an entry for each resource of the shape");
+  invariant(missing.size() == of.size(), "the missing amounts have an entry for each resource of the shape");
   for (std::size_t i = 0; i < of.size(); ++i)
     for (auto const& [k, more] : needs_[std::size_t(gone)].amounts)
       if (k == of[i].first) missing[i] -= more;
@@ -232,7 +232,7 @@ EDL_INLINE int fitting::first_fit(int shape) {
                                       [](std::uint64_t when, returned const& r) { return when < r.when; });
   if (since != returned_.end()) at.node = std::min(at.node, since->node);
   at.when = now_;
-  invariant(at.node >= 0 && at.when <= now_, "what is known of a shape's first node is not of later");
+  invariant(at.node >= 0 && at.when <= now_, "the known first node of a shape is not newer than the present");
   while (at.node < nodes_ && !fits(shape, at.node)) ++at.node;
   return at.node < nodes_ ? at.node : -1;
 }
@@ -248,8 +248,8 @@ EDL_INLINE void fitting::note_taken(need const& n, double sign) {
 }
 
 EDL_INLINE void fitting::take(int shape, int node) {
-  invariant(shape >= 0 && std::size_t(shape) < needs_.size(), "room is taken for a shape that is known");
-  invariant(node >= 0 && node < nodes_, "room is taken on a node that there is");
+  invariant(shape >= 0 && std::size_t(shape) < needs_.size(), "room is taken for a known shape");
+  invariant(node >= 0 && node < nodes_, "room is taken on an existing node");
   for (auto const& [k, amount] : needs_[std::size_t(shape)].amounts)
     free_[std::size_t(node) * kinds_ + k] -= amount;
   neighbours_.add(shape, node);
@@ -258,8 +258,8 @@ EDL_INLINE void fitting::take(int shape, int node) {
 }
 
 EDL_INLINE void fitting::give_back(int shape, int node) {
-  invariant(shape >= 0 && std::size_t(shape) < needs_.size(), "room comes back of a shape that is known");
-  invariant(node >= 0 && node < nodes_, "room comes back on a node that there is");
+  invariant(shape >= 0 && std::size_t(shape) < needs_.size(), "room is returned for a known shape");
+  invariant(node >= 0 && node < nodes_, "room is returned on an existing node");
   for (auto const& [k, amount] : needs_[std::size_t(shape)].amounts)
     free_[std::size_t(node) * kinds_ + k] += amount;
   note_taken(needs_[std::size_t(shape)], -1);
@@ -270,8 +270,8 @@ EDL_INLINE void fitting::give_back(int shape, int node) {
 EDL_INLINE void fitting::look_again(int first) {
   while (!returned_.empty() && returned_.back().node >= first) returned_.pop_back();
   returned_.push_back({++now_, first});
-  invariant(first >= 0 && first < nodes_, "room comes back on a node that there is");
-  invariant(returned_.size() <= std::size_t(nodes_), "where room came back is kept once for each node");
+  invariant(first >= 0 && first < nodes_, "room is returned on an existing node");
+  invariant(returned_.size() <= std::size_t(nodes_), "each node with returned room is listed once");
 }
 
 EDL_INLINE bool fitting::within_load(int shape, std::vector<int> const& gone) const {

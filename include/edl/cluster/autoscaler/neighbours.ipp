@@ -106,7 +106,7 @@ EDL_INLINE void neighbours::count(int shape, int node, int by) {
     domain& d = domains_[std::size_t(t.term)][std::size_t(of)];
     d.avoiding += by * t.avoids;
     d.marked += by * t.marked;
-    invariant(d.avoiding >= 0 && d.marked >= 0, "no more pods leave a domain than are there");
+    invariant(d.avoiding >= 0 && d.marked >= 0, "no more pods leave a domain than it has");
   }
 }
 

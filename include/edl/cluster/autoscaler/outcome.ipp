@@ -66,7 +66,7 @@ inline std::string reason(allocation& a, job_state const& s, int n, std::map<int
   if (!s.in) return why_it_waits(a, s, spare);
   if (j.manual) {
     std::string const has = fmt::format("{} of {}: ", s.count(), n);
-    return s.count() < n ? has + "its owner set this size, and there is no more room"
+    return s.count() < n ? has + "its owner set this size, and no more room is left"
                          : has + "its owner set this size";
   }
   std::string const has = fmt::format("{} of {} to {}: ", n, j.min, j.max);
@@ -76,7 +76,7 @@ inline std::string reason(allocation& a, job_state const& s, int n, std::map<int
   if (n >= s.who.most) return has + "more workers were measured to add nothing";
   if (s.why.reason != cause::none && n < int(s.before.size())) return has + why_it_shrank(a, s);
   if (j.admitted && n < j.workers)
-    return has + fmt::format("{} gone, and there is no room for {}",
+    return has + fmt::format("{} gone, and no room is left for {}",
                              counted(j.workers - n, "worker is", "workers are"),
                              j.workers - n == 1 ? "another" : "others");
   if (a.frozen(s))
@@ -84,7 +84,7 @@ inline std::string reason(allocation& a, job_state const& s, int n, std::map<int
                              a.view.now - *j.last_resized, j.change_cost);
   if (a.room.first_fit(s.shape) >= 0 && !a.room.within_load(s.shape))
     return has + "the rest is headroom for services";
-  if (giving == has_spare(s)) return has + "there is no room for more";
+  if (giving == has_spare(s)) return has + "no room is left for more";
   return has + fmt::format("the rest goes to jobs with a stronger claim ({})", a.options.who.name);
 }
 
@@ -132,7 +132,7 @@ EDL_INLINE plan outcome_of(allocation& a) {
       out.fixed_nodes.push_back(node < 0 ? "" : a.view.nodes[std::size_t(node)].name);
     p.jobs.push_back(std::move(out));
   }
-  invariant(p.jobs.size() == a.view.jobs.size(), "a plan speaks of each job");
+  invariant(p.jobs.size() == a.view.jobs.size(), "a plan has an entry for each job");
   // Workers that no job's list contains any more leave.
   std::vector<char> staying(a.view.pods.size());
   for (job_state const& s : a.jobs)

@@ -49,7 +49,7 @@ EDL_INLINE std::vector<policy> const& policies() {
       {"fair", "equal shares between min and max, needs no measurement", detail::worth_fair},
       {"throughput", "where another worker adds most to the sum of relative speeds",
        detail::worth_throughput},
-      {"completion", "least remaining work first; everybody keeps a quarter of the fair share",
+      {"completion", "least remaining work first; every job keeps a quarter of the fair share",
        detail::worth_completion},
   };
   return all;
@@ -61,7 +61,7 @@ EDL_INLINE policy const& policy_called(std::string const& name) {
     if (name == p.name) return p;
     names += (names.empty() ? "" : ", ") + std::string(p.name);
   }
-  throw usage_error("unknown policy '" + printable(name, 64) + "': there are " + names);
+  throw usage_error("unknown policy '" + printable(name, 64) + "': expected one of " + names);
 }
 
 EDL_INLINE void share_fairly(std::vector<claimant*> const& among) {

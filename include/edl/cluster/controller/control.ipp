@@ -96,7 +96,7 @@ EDL_INLINE kueue::assessment control::unknown(kueue::situation const& is) const 
   v.most_workers = std::max(is.job.spec.workers.min, is.job.status.workers.desired);
   v.stalled = !queues_.trouble().empty();
   v.reason = v.stalled ? "KueueNotReadable" : "KueueNotRead";
-  v.message = v.stalled ? "Kueue's objects cannot be listed: " + queues_.trouble() +
+  v.message = v.stalled ? "cannot list Kueue's objects: " + queues_.trouble() +
                               "; k8s/controller-kueue.yaml gives the rights"
                         : "Kueue's objects have not been listed yet.";
   return v;

@@ -93,10 +93,9 @@ struct controller::implementation {
     for (std::size_t i = 0; i < set.workers; ++i) threads.emplace_back([this] { reconcile_jobs(); });
     threads.emplace_back([this] { make_plans(); });
   } catch (std::system_error const& e) {
-    throw error(
-        fmt::format("a thread cannot be started: {}; let the controller have more threads or memory, or "
-                    "less --workers than {}",
-                    e.code().message(), set.workers));
+    throw error(fmt::format(
+        "cannot start a thread: {}; give the controller more threads or memory, or fewer --workers than {}",
+        e.code().message(), set.workers));
   }
 
   ~implementation() {
@@ -129,12 +128,11 @@ struct controller::implementation {
     using kind = metric_type;
     std::vector<double> const times{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10};
     numbers.describe("edl_controller_leader", kind::gauge, "Whether this controller acts.");
-    numbers.describe("edl_controller_reconcile_total", kind::counter,
-                     "Times that a job was looked at, by result.");
+    numbers.describe("edl_controller_reconcile_total", kind::counter, "Reconciliations of jobs, by result.");
     numbers.describe("edl_controller_reconcile_duration_seconds", kind::histogram,
-                     "Time that a look at a job took.", times);
+                     "Time that the reconciliation of a job took.", times);
     numbers.describe("edl_controller_queue_length", kind::gauge,
-                     "Jobs that wait to be looked at, now or later.");
+                     "Jobs that wait to be reconciled, now or later.");
     numbers.describe("edl_controller_api_requests_total", kind::counter,
                      "Requests to the API server, without watches and the lease.");
     numbers.describe("edl_controller_api_request_duration_seconds", kind::histogram,
@@ -143,13 +141,12 @@ struct controller::implementation {
     numbers.describe("edl_controller_plan_duration_seconds", kind::histogram, "Time that a plan took.",
                      times);
     numbers.describe("edl_controller_events_dropped_total", kind::counter,
-                     "Events that were not told, because too many waited.");
-    numbers.describe("edl_controller_nodes", kind::gauge, "Nodes that are known.");
-    numbers.describe("edl_controller_pods", kind::gauge, "Pods that are known.");
+                     "Events that were dropped, because too many waited.");
+    numbers.describe("edl_controller_nodes", kind::gauge, "Known nodes.");
+    numbers.describe("edl_controller_pods", kind::gauge, "Known pods.");
     numbers.describe("edl_trainingjobs", kind::gauge, "TrainingJobs, by phase.");
-    numbers.describe("edl_trainingjob_workers_desired", kind::gauge,
-                     "Workers that all jobs together shall have.");
-    numbers.describe("edl_trainingjob_workers_running", kind::gauge, "Workers that run.");
+    numbers.describe("edl_trainingjob_workers_desired", kind::gauge, "Desired workers of all jobs together.");
+    numbers.describe("edl_trainingjob_workers_running", kind::gauge, "Running workers.");
   }
 
   // Changes from the watches.
@@ -271,7 +268,7 @@ struct controller::implementation {
   }
 
   void reconcile_job(std::string const& key, std::unique_lock<std::mutex>& lock) {
-    invariant(lock.owns_lock() && events, "a job is looked at under the mutex, when all is set up");
+    invariant(lock.owns_lock() && events, "a job is reconciled under the mutex, after the setup");
     auto const began = steady::now();
     bool failed = false;
     std::string result = "nothing";
@@ -306,7 +303,7 @@ struct controller::implementation {
       result = "failed";
       log.warning(fmt::format("job {}: {}; trying again", key, e.what()));
     }
-    invariant(lock.owns_lock(), "whatever came of it, the mutex is held again");
+    invariant(lock.owns_lock(), "the mutex is held again, also after an error");
     auto const took = steady::now() - began;
     queue.done(key, steady::now(), took, failed);
     numbers.add("edl_controller_reconcile_total", fmt::format("result=\"{}\"", result));
@@ -360,7 +357,7 @@ struct controller::implementation {
     lock.lock();
     if (!trouble.empty()) {
       if (trouble != plan_trouble)
-        log.error(fmt::format("no plan could be made: {}; jobs keep their sizes", trouble));
+        log.error(fmt::format("cannot make a plan: {}; jobs keep their sizes", trouble));
       plan_at = steady::now() + std::chrono::seconds(5);
     } else {
       for (std::string const& key : state.take(p)) queue.add(key, steady::now());
@@ -397,7 +394,7 @@ struct controller::implementation {
 
   bool healthy(std::string& why) const {
     using namespace std::chrono_literals;
-    if (election_->silent() > set.times.duration + 30s) why = "the election has not come round";
+    if (election_->silent() > set.times.duration + 30s) why = "the election makes no progress";
     if (auto const began = plan_began.load(); began != steady::time_point{} && steady::now() - began > 60s)
       why = "a plan has taken more than 60 s";
     return why.empty();

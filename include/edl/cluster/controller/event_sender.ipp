@@ -56,7 +56,7 @@ EDL_INLINE void event_sender::work() {
     try {
       api_.create(path, object);
     } catch (std::exception const& e) {
-      log_.debug(fmt::format("an event was not sent: {}", e.what()));
+      log_.debug(fmt::format("could not send an event: {}", e.what()));
     } catch (deposed const&) {
     }
     lock.lock();

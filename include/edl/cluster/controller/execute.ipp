@@ -175,7 +175,7 @@ class executor {
     stall("NameTaken",
           earlier ? fmt::format("{} {} belongs to the earlier {}, and goes with it", plural, name, other)
                   : fmt::format(
-                        "{} {} is there already and belongs to {}: {}", plural, name, other,
+                        "{} {} already exists and belongs to {}: {}", plural, name, other,
                         going ? "it is being removed"
                               : "delete it (`edl delete` for a job), or create this job under another name"),
           going || earlier ? 2 : options_.short_retry);
@@ -193,7 +193,7 @@ class executor {
     if (e.code() == 404 || e.code() == 409)
       return stall("Refused", fmt::format("no {}: {}", what, e.what()), 2), true;
     if (e.code() == 400 || e.code() == 413 || e.code() == 422)
-      return stall("Refused", fmt::format("the API server does not take the {}: {}", what, e.what()),
+      return stall("Refused", fmt::format("the API server rejects the {}: {}", what, e.what()),
                    options_.refused_retry),
              true;
     if (e.code() != 403) return false;
@@ -201,7 +201,7 @@ class executor {
                                     : says(e, "serviceaccount") ? "ServiceAccountMissing"
                                     : says(e, "cannot ")        ? "NotAllowed"
                                                                 : "Refused";
-    std::string why = fmt::format("the API server does not take the {}: {}", what, e.what());
+    std::string why = fmt::format("the API server rejects the {}: {}", what, e.what());
     if (reason == "ServiceAccountMissing") {
       auto const like = nlohmann::json::parse(job_.spec.master, nullptr, false);
       std::string const named = kubernetes::text(kubernetes::field(like, {"spec", "serviceAccountName"}));
@@ -288,7 +288,7 @@ class executor {
       if (e.code() == 409 || e.code() == 404) return read_workload(path);
       if (e.code() != 403 && e.code() != 400 && e.code() != 422) throw;
       stall("KueueRefused",
-            fmt::format("the API server does not take a change of Workload {}: {}", r.name, e.what()),
+            fmt::format("the API server rejects a change of Workload {}: {}", r.name, e.what()),
             options_.short_retry);
     }
   }

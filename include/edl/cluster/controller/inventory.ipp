@@ -64,10 +64,9 @@ EDL_INLINE shared<pod_shape> inventory::shape_of(template_text const& text, std:
 
 // Invariants between objects that arrive separately.
 EDL_INLINE void inventory::check() const {
-  invariant(job_by_uid_.size() <= jobs_.size(), "each uid that is known is of a job");
-  invariant(pods_by_owner_.size() <= pods_.size(), "each owner that is known has a pod");
-  invariant(default_class_.empty() || classes_.contains(default_class_),
-            "the default priority class is there");
+  invariant(job_by_uid_.size() <= jobs_.size(), "each known uid belongs to a job");
+  invariant(pods_by_owner_.size() <= pods_.size(), "each known owner has a pod");
+  invariant(default_class_.empty() || classes_.contains(default_class_), "the default priority class exists");
 }
 
 EDL_INLINE inventory_change inventory::put(object_kind k, nlohmann::json const& object) {

@@ -34,7 +34,7 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, cluster
   if (!kueue::queue_of(is).empty()) {
     // Until Kueue has decided, a plan must not make room for the job.
     if (e.memo.queue_decided ? e.memo.queue_holds : mine.empty())
-      j.suspended = true, j.why_suspended = "Kueue does not let it run";
+      j.suspended = true, j.why_suspended = "Kueue does not admit it";
     if (e.memo.queue_most > 0) j.max = std::max(j.min, std::min(j.max, int(e.memo.queue_most)));
   }
   // A job that the API server refuses must not reserve room.

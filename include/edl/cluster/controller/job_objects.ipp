@@ -83,7 +83,7 @@ EDL_INLINE training_job placed(training_job job, std::map<std::string, kueue::po
       auto next = kueue::with_changes(*text, more->second);
       if (!next.conflict.empty())
         throw usage_error(
-            fmt::format("spec.{}.template contradicts what Kueue assigned: {}", set, next.conflict));
+            fmt::format("spec.{}.template contradicts the assignment of Kueue: {}", set, next.conflict));
       *text = std::move(next.text);
     }
   return job;

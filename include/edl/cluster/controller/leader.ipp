@@ -95,7 +95,7 @@ EDL_INLINE void leader::run() {
         holder = election_.holder();
       }
       log_.info(now ? fmt::format("this controller leads (lease {})", name_)
-                    : fmt::format("this controller leads no more{}",
+                    : fmt::format("this controller no longer leads{}",
                                   holder.empty() ? "" : ": " + holder + " does"));
       changed_(now);
     }

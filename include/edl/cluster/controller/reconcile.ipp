@@ -270,7 +270,7 @@ class reconciler {
         master_ && master_->at != pod_record::phase::over && master_->master->started && !master_->leaving;
     if (running) {
       if (memo_.suspend_since == 0) memo_.suspend_since = now_;
-      set(ct::suspended, false, "Suspending", "The master is told to suspend the job.");
+      set(ct::suspended, false, "Suspending", "The master is suspending the job.");
       if (now_ - memo_.suspend_since >= options_.suspend_timeout) {
         discard(*master_);
       } else {
@@ -285,7 +285,7 @@ class reconciler {
     if (master_) discard(*master_);
     discard_members();
     if (master_ || !situation_.members.empty()) {
-      set(ct::suspended, false, "Suspending", "Pods of the job are still there.");
+      set(ct::suspended, false, "Suspending", "Pods of the job still exist.");
       return;
     }
     memo_.stalled.clear();  // retry what was refused when the job resumes
@@ -323,7 +323,7 @@ class reconciler {
         set(ct::admitted, false, "NoRoom", situation_.plan->reason);
       return false;
     }
-    set(ct::admitted, true, "Admitted", "There is room for the job's pods at its least size.");
+    set(ct::admitted, true, "Admitted", "The cluster has room for the job's pods at its minimum size.");
     if (next_.start_time.empty()) next_.start_time = stamp_of(now_);
     next_.attempts = std::max(1u, next_.attempts);
     if (!find_condition(next_, ct::running))
@@ -408,9 +408,8 @@ class reconciler {
     bool const runs = m.ready || (is_true(next_, ct::running) && master_->trouble.empty());
     if (!node_answers(*master_))
       set(ct::running, false, run::lost,
-          fmt::format(
-              "Node {} of the master is not heard any more; its pods go when the cluster gives it up.",
-              master_->node));
+          fmt::format("Node {} of the master no longer responds; its pods go when the cluster gives it up.",
+                      master_->node));
     else if (runs)
       set(ct::running, true, run::runs, "The master runs.");
     else
@@ -485,7 +484,7 @@ class reconciler {
       set(ct::resizing, false, "AtSize", fmt::format("{}.", counted(running, "worker runs", "workers run")));
     else if (refused)
       set(ct::resizing, true, "Refused",
-          fmt::format("The master does not take {}: {}", counted(next_.workers.desired, "worker"), m.scaled));
+          fmt::format("The master rejects {}: {}", counted(next_.workers.desired, "worker"), m.scaled));
     else
       set(ct::resizing, true, "Resizing", fmt::format("{} of {} workers run.", running, want));
   }
@@ -541,7 +540,7 @@ class reconciler {
     bool const moving = !done && !stalled_ && (!is_true(next_, ct::running) || is_true(next_, ct::resizing));
     if (moving || find_condition(next_, ct::reconciling))
       set(ct::reconciling, moving, moving ? phase_of(next_) : "Settled",
-          moving ? "The job is on its way to what its spec says." : "");
+          moving ? "The job is changing to the state of its spec." : "");
   }
 
   decision take_decision() {

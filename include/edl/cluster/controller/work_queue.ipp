@@ -57,7 +57,7 @@ EDL_INLINE void work_queue::done(std::string const& key, time_point now, duratio
   auto const it = entries_.find(key);
   if (it == entries_.end() || !it->second.working) return;
   entry& e = it->second;
-  invariant(working_ > 0 && slow_working_ >= std::size_t(e.slow), "what is done was at work");
+  invariant(working_ > 0 && slow_working_ >= std::size_t(e.slow), "a finished key was at work");
   --working_;
   slow_working_ -= e.slow;
   e.working = false;

@@ -65,18 +65,18 @@ inline std::vector<kubeconfig_file> load_kubeconfig(std::string const& paths) {
     try {
       root = YAML::Load(text);
     } catch (YAML::Exception const& e) {
-      throw error(fmt::format("kubeconfig {}:{}:{}: it is no YAML: {}", path, e.mark.line + 1,
+      throw error(fmt::format("kubeconfig {}:{}:{}: it is not YAML: {}", path, e.mark.line + 1,
                               e.mark.column + 1, one_line(e.msg, 200)));
     }
     if (root.IsNull()) continue;
     if (!root.IsMap())
       throw error(fmt::format(
-          "kubeconfig {}: it is no kubeconfig: there is no map of clusters, users and contexts", path));
+          "kubeconfig {}: it is not a kubeconfig: it has no map of clusters, users and contexts", path));
     files.push_back({path, root});
   }
   if (files.empty())
     throw error(
-        fmt::format("kubeconfig {}: it is empty; 'kubectl config view' shows what it should hold", paths));
+        fmt::format("kubeconfig {}: it is empty; 'kubectl config view' shows the expected content", paths));
   return files;
 }
 
@@ -195,8 +195,8 @@ inline exec_plugin plugin_of(entry const& user, entry const& cluster, std::strin
     if (version == std::string("client.authentication.k8s.io/") + known) p.version = known;
   if (p.version.empty())
     throw error(
-        fmt::format("{}: apiVersion '{}' is not known: client.authentication.k8s.io/v1 or v1beta1, which "
-                    "the plugin's own tool writes when it is up to date",
+        fmt::format("{}: unknown apiVersion '{}': expected client.authentication.k8s.io/v1 or v1beta1, which "
+                    "a current version of the plugin's own tool writes",
                     e.description, one_line(version, 100)));
   p.command = text_of(e, node, "command");
   if (p.command.empty()) throw error(e.description + ": it has no command");
@@ -219,7 +219,7 @@ inline exec_plugin plugin_of(entry const& user, entry const& cluster, std::strin
 inline void refuse_outdated(entry const& user) {
   if (user.value["username"] || user.value["password"])
     throw error(
-        fmt::format("{}: username and password are no longer taken by any API server: use a token, a client "
+        fmt::format("{}: API servers no longer accept username and password: use a token, a client "
                     "certificate or an exec plugin",
                     user.description));
   if (user.value["auth-provider"])
@@ -272,9 +272,8 @@ EDL_INLINE access in_cluster(std::string const& root) {
              port = detail::variable("KUBERNETES_SERVICE_PORT");
   if (host.empty() || port.empty())
     throw error(
-        "this process is in no pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; outside "
-        "of a "
-        "cluster a kubeconfig is needed");
+        "this process is not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; "
+        "outside of a cluster a kubeconfig is needed");
   access a;
   a.origin = "the pod's service account";
   a.server = fmt::format("https://{}:{}", host.find(':') == host.npos ? host : "[" + host + "]", port);
@@ -284,7 +283,7 @@ EDL_INLINE access in_cluster(std::string const& root) {
     try {
       return f.text();
     } catch (error const& e) {
-      throw error(fmt::format("{}; does the pod say automountServiceAccountToken: false?", e.what()));
+      throw error(fmt::format("{}; does the pod have automountServiceAccountToken: false?", e.what()));
     }
   };
   detail::checked_token(mounted(*token), root + "/token");
@@ -310,18 +309,18 @@ EDL_INLINE access from_kubeconfig(std::string const& path, std::string const& co
   if (name.empty())
     throw error(
         fmt::format("kubeconfig {}: it has no current-context: 'kubectl config use-context NAME' sets it; "
-                    "there are: {}",
+                    "its contexts: {}",
                     path, detail::names_in(files, "contexts")));
   auto const chosen = detail::find_entry(files, "contexts", "context", name);
   if (!chosen)
-    throw error(fmt::format("kubeconfig {}: there is no context '{}'; there are: {}", path,
-                            one_line(name, 100), detail::names_in(files, "contexts")));
+    throw error(fmt::format("kubeconfig {}: no context '{}'; it has: {}", path, one_line(name, 100),
+                            detail::names_in(files, "contexts")));
   auto const of_context = [&](char const* key, char const* list) {
     auto const wanted = detail::text_of(*chosen, chosen->value, key);
     auto found = detail::find_entry(files, list, key, wanted);
     if (!found)
-      throw error(fmt::format("{}: there is no {} '{}'; there are: {}", chosen->description, key,
-                              one_line(wanted, 100), detail::names_in(files, list)));
+      throw error(fmt::format("{}: no {} '{}'; it has: {}", chosen->description, key, one_line(wanted, 100),
+                              detail::names_in(files, list)));
     return *found;
   };
   access a;
@@ -359,10 +358,10 @@ EDL_INLINE access find_access(bool force_kubeconfig, std::string const& context)
   if (path.empty()) {
     path = detail::variable("HOME") + "/.kube/config";
     if (::access(path.c_str(), F_OK) != 0)
-      throw error(fmt::format(
-          "no cluster is known: this process is in no pod, KUBECONFIG is not set, and there is no "
-          "{}: name the cluster's file with KUBECONFIG",
-          path));
+      throw error(
+          fmt::format("no cluster is known: this process is not in a pod, KUBECONFIG is not set, and {} does "
+                      "not exist: name the cluster's file with KUBECONFIG",
+                      path));
   }
   return from_kubeconfig(path, context);
 }

@@ -51,8 +51,8 @@ inline request make_request(http::endpoint const& to, std::string method, std::s
   // An unchecked name must not turn into another request.
   for (char c : path)
     if (c <= ' ' || c == 0x7f || c == '?' || c == '#')
-      throw error(fmt::format("'{}' is no path of an API: it has a character that does not belong there",
-                              one_line(path, 200)));
+      throw error(
+          fmt::format("'{}' is not a path of an API: it has an invalid character", one_line(path, 200)));
   request r{{std::move(method), to.prefix + path}, path};
   char separator = '?';
   for (auto const& [key, value] : q) {
@@ -67,7 +67,7 @@ inline std::string patch_type(std::string const& kind) {
   if (kind == "strategic") return "application/strategic-merge-patch+json";
   if (kind == "json") return "application/json-patch+json";
   if (kind == "apply") return "application/apply-patch+yaml";  // JSON is YAML
-  throw error(fmt::format("there is no patch of kind '{}': merge, strategic, json or apply", kind));
+  throw error(fmt::format("unknown kind of patch '{}': expected merge, strategic, json or apply", kind));
 }
 
 // Parses a Retry-After field. API servers write seconds, never a date.
@@ -136,7 +136,7 @@ struct client::implementation {
 
   std::shared_ptr<ssl_ctx_st> load_certificates() const {
     if (now.certificate.empty() != now.key.empty())
-      throw error(fmt::format("{}: there is a client-{}, but no client-{}", now.origin,
+      throw error(fmt::format("{}: it has a client-{}, but no client-{}", now.origin,
                               now.key.empty() ? "certificate" : "key",
                               now.key.empty() ? "key" : "certificate"));
     auto const pem = [&](std::string const& text, char const* what) {
@@ -159,7 +159,7 @@ struct client::implementation {
       if (to_reader && good) return to_reader->take(part);
       auto const longest = good ? detail::longest_answer : detail::longest_refusal;
       if (a.body.size() + part.size() > longest)
-        throw error(fmt::format("{}: the answer is longer than {} MiB", name(r), longest >> 20));
+        throw error(fmt::format("{}: the reply is longer than {} MiB", name(r), longest >> 20));
       a.body.append(part);
       return true;
     };
@@ -197,9 +197,9 @@ struct client::implementation {
     for (int times = 1;; ++times) {
       bool sent = false;
       auto const tried = [&] {
-        return times == 1
-                   ? std::string()
-                   : fmt::format("; asked {} times in {} s", times, double(set.retry_timeout.count()) / 1000);
+        return times == 1 ? std::string()
+                          : fmt::format("; requested {} times in {} s", times,
+                                        double(set.retry_timeout.count()) / 1000);
       };
       try {
         auto within = http::limit::of(set.timeout, &is_stopped);
@@ -208,7 +208,7 @@ struct client::implementation {
         if (a.body.empty()) return nullptr;
         auto object = parse_json(a.body);
         if (object.is_discarded())
-          throw error(fmt::format("{}: the answer is {}: '{}'", name(r), no_json, one_line(a.body, 200)));
+          throw error(fmt::format("{}: the reply is {}: '{}'", name(r), no_json, one_line(a.body, 200)));
         return object;
       } catch (stopped_error const&) {
         throw unreachable(fmt::format("{}: stopped", name(r)));

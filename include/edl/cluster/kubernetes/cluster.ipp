@@ -84,7 +84,7 @@ EDL_INLINE cluster::cluster(net::node& on, access via, job_spec spec, owner self
       log_, watcher::options{.longest_pause = p.pause});
   net::carry(
       node_, [this] { return tick(); },
-      [this](std::string const& why) { to_.failed("the cluster cannot be followed: " + why); });
+      [this](std::string const& why) { to_.failed("cannot watch the cluster: " + why); });
 }
 
 EDL_INLINE cluster::~cluster() {
@@ -182,9 +182,9 @@ EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace) {
   // If the master's pod stays, no garbage collection deletes the members, so wait for the deletions here.
   auto const answered = [this] { return !creating_ && deleting_ == 0; };
   if (answered()) return;
-  log_.warning("the API server has not answered to all requests to delete pods; waiting for it");
+  log_.warning("the API server has not replied to all requests to delete pods; waiting for it");
   if (!within(detail::last_timeout, answered))
-    log_.error(fmt::format("pods of job '{0}' may be left: `edl delete {0} -n {1}` removes them", spec_.name,
+    log_.error(fmt::format("pods of job '{0}' may remain: `edl delete {0} -n {1}` removes them", spec_.name,
                            spec_.space));
 }
 
@@ -194,7 +194,7 @@ EDL_INLINE std::string cluster::way_out() const {
 }
 
 EDL_INLINE void cluster::refused(std::string const& why) {
-  to_.failed(fmt::format("the master of job '{}' may not look after its pods: {}", spec_.name, why));
+  to_.failed(fmt::format("the master of job '{}' has no permission to manage its pods: {}", spec_.name, why));
 }
 
 EDL_INLINE void cluster::refused(api_error const& why, std::chrono::milliseconds since, bool before) {
@@ -204,8 +204,8 @@ EDL_INLINE void cluster::refused(api_error const& why, std::chrono::milliseconds
                                          : retry_limits_.identity;
   if (outage && since.count() == 0)
     log_.warning(
-        fmt::format("the API server refuses what it has allowed before: the job goes on without news of its "
-                    "pods, and ends when that lasts for {:.3g} s",
+        fmt::format("the API server refuses requests that it has allowed before: the job goes on without "
+                    "news of its pods, and ends if that lasts for {:.3g} s",
                     double(limit.count()) / 1000));
   if (since < limit) return;
   std::string text = why.message() + (why.code() == 403 ? way_out() : "");
@@ -224,7 +224,7 @@ EDL_INLINE asio::awaitable<void> cluster::tick() {
 }
 
 EDL_INLINE void cluster::run_commands() {
-  invariant(node_.on_thread(), "pods are looked after on the node's thread");
+  invariant(node_.on_thread(), "pods are managed on the node's thread");
   // A command may cause further ones (a process ended, so start its successor), which are executed in turn.
   for (auto commands = pods_.take_commands(); !commands.empty(); commands = pods_.take_commands())
     for (pod_command const& c : commands) std::visit([this](auto const& one) { execute(one); }, c);
@@ -267,7 +267,7 @@ EDL_INLINE void cluster::execute(delete_pod const& c) {
       ~finally() {
         if (repeated) return;
         int const left = --owner.deleting_;
-        invariant(left >= 0, "no more deletions are answered than were asked for");
+        invariant(left >= 0, "no more deletions get replies than were requested");
       }
     } const answered{*this, repeated};
     try {
@@ -295,7 +295,7 @@ EDL_INLINE asio::awaitable<void> cluster::retry_deletion(delete_pod c) {
   // In this order, so that the deletion counts as pending all the time.
   execute(c);
   int const left = --deleting_;
-  invariant(left >= 0, "no more deletions are answered than were asked for");
+  invariant(left >= 0, "no more deletions get replies than were requested");
 }
 
 EDL_INLINE void cluster::execute(pod_note const& c) {

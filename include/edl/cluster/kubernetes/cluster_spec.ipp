@@ -97,7 +97,7 @@ inline void check_value(std::string const& where, std::string const& key, json c
   bool const texts = key == "labels" || key == "annotations" || key == "nodeSelector";
   if (texts)
     for (auto const& [name, text] : value.items()) {
-      if (!text.is_string()) refuse(place, fmt::format("'{}' is no text: put it into quotes", name));
+      if (!text.is_string()) refuse(place, fmt::format("'{}' is not a string: put it into quotes", name));
       if (key == "labels" && own_label(name))
         refuse(place, fmt::format("'{}' is the job's own: leave it out", name));
     }
@@ -121,7 +121,7 @@ inline void check_pod(std::string const& where, json const& overrides) {
     if (known == fields().end()) {
       std::string all;
       for (auto const& [name, f] : fields()) all += (all.empty() ? "" : ", ") + name;
-      refuse(where, fmt::format("'{}' is none of what can be asked for: {}", key, all));
+      refuse(where, fmt::format("unknown field '{}': expected one of {}", key, all));
     }
     if (value.type() != known->second.type)
       refuse(where, fmt::format("'{}': expected {}", key, name_of(known->second.type)));
@@ -130,7 +130,7 @@ inline void check_pod(std::string const& where, json const& overrides) {
   if (!overrides.contains("container")) return;
   for (char const* key : {"name", "env", "volumeMounts", "command", "args", "image", "ports", "resources"})
     if (overrides["container"].contains(key))
-      refuse(where + ".container", fmt::format("'{}' has a place of its own: leave it out", key));
+      refuse(where + ".container", fmt::format("'{}' is set elsewhere: leave it out", key));
 }
 
 inline json parsed(std::string const& text) {

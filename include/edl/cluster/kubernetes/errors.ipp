@@ -39,19 +39,19 @@ inline std::string way_out(int code, std::string_view reason, std::string_view m
                            std::string const& origin) {
   switch (code) {
     case 401:
-      return fmt::format("the credentials of {} were refused: renew them, or choose other ones", origin);
+      return fmt::format("the credentials of {} were rejected: renew them, or choose other ones", origin);
     case 403:
       // Admission controllers also refuse with 403, but only the authoriser writes that a user "cannot".
       if (has(message, "cannot ")) return who_may(message);
       if (has(message, "exceeded quota") || has(message, "maximum "))
         return "ask for less, or for a larger quota of the namespace";
       if (has(message, "no PriorityClass"))
-        return "'kubectl get priorityclasses' lists those that there are; create it, or name another";
+        return "'kubectl get priorityclasses' lists them; create it, or name another";
       return "";
     case 404:
       if (has(message, "namespaces \"")) return "create the namespace, or name another with --namespace";
       if (reason != "NotFound" || has(message, "the server could not find the requested resource"))
-        return "does `server` name a Kubernetes API server, and has it this resource?";
+        return "does `server` name a Kubernetes API server that has this resource?";
       return "";
     case 409:
       if (reason == "AlreadyExists") return "delete it first, or choose another name";

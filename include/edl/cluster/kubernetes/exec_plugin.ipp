@@ -131,22 +131,23 @@ inline exec_credential parse_credential(exec_plugin const& p, std::string const&
     return it != of.end() && it->is_string() ? it->get<std::string>() : std::string();
   };
   if (!o.is_object() || text(o, "kind") != "ExecCredential")
-    throw bad(output.empty() ? "it printed nothing" : "its output is no ExecCredential in JSON");
+    throw bad(output.empty() ? "it printed nothing" : "its output is not an ExecCredential in JSON");
   if (auto const version = text(o, "apiVersion"); version != "client.authentication.k8s.io/" + p.version)
-    throw bad(fmt::format("it speaks '{}', and the kubeconfig says {}: make them agree",
+    throw bad(fmt::format("it speaks '{}', but the kubeconfig requests {}: make them agree",
                           one_line(version, 100), p.version));
   auto const status = o.find("status");
-  if (status == o.end() || !status->is_object()) throw bad("there is no status");
+  if (status == o.end() || !status->is_object()) throw bad("it has no status");
   exec_credential c{
       text(*status, "token"), text(*status, "clientCertificateData"), text(*status, "clientKeyData"), {}};
-  if (c.token.empty() && c.certificate.empty()) throw bad("there is neither a token nor a certificate");
+  if (c.token.empty() && c.certificate.empty()) throw bad("it has neither a token nor a certificate");
   if (c.certificate.empty() != c.key.empty()) throw bad("a certificate and its key come together");
   for (char byte : c.token)
     if (byte <= ' ' || byte == 0x7f)
       throw bad("its token has a blank, a line break or a control character in it");
   if (auto const expires = text(*status, "expirationTimestamp"); !expires.empty()) {
     c.expires = parse_time(expires);
-    if (!c.expires) throw bad(fmt::format("its expirationTimestamp '{}' is no time", one_line(expires, 100)));
+    if (!c.expires)
+      throw bad(fmt::format("its expirationTimestamp '{}' is not a time", one_line(expires, 100)));
   }
   return c;
 }
@@ -157,7 +158,8 @@ EDL_INLINE exec_credential run(exec_plugin const& p) {
   constexpr std::size_t longest = 1 << 20;
   bool const interactive = p.interactive != "Never" && ::isatty(0) == 1;
   if (p.interactive == "Always" && !interactive)
-    throw error(fmt::format("{}: '{}' must ask a person, and there is no terminal", p.origin, p.command));
+    throw error(
+        fmt::format("{}: '{}' must prompt the user, but this process has no terminal", p.origin, p.command));
   detail::child c(p, interactive);
   auto const end = clock::now() + p.time;
   std::string output;
@@ -177,8 +179,8 @@ EDL_INLINE exec_credential run(exec_plugin const& p) {
       throw error(fmt::format("{}: '{}' prints more than 1 MiB", p.origin, p.command));
     if (!status) status = c.status();
     if (!status && clock::now() > end)
-      throw error(
-          fmt::format("{}: '{}' has not ended for {} s", p.origin, p.command, double(p.time.count()) / 1000));
+      throw error(fmt::format("{}: '{}' has not ended within {} s", p.origin, p.command,
+                              double(p.time.count()) / 1000));
   }
   if (*status != 0) {
     auto const how = WIFSIGNALED(*status) ? fmt::format("was killed by signal {}", WTERMSIG(*status))

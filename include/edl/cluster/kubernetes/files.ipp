@@ -71,7 +71,7 @@ EDL_INLINE std::string base64_decoded(std::string const& text, std::string const
   bool const good = in.size() % 4 == 0 && padding <= 2 && in.find('=') >= in.size() - padding &&
                     EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
                                     reinterpret_cast<unsigned char const*>(in.data()), int(in.size())) >= 0;
-  if (!good) throw error(what + " is damaged: it is no base64, or was cut off");
+  if (!good) throw error(what + " is damaged: it is not base64, or is truncated");
   out.resize(out.size() - padding);
   return out;
 }

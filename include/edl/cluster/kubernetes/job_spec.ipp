@@ -111,8 +111,8 @@ inline volume volume_of(std::string const& text) {
   };
   if (v.claim_name.empty() == v.host_path.empty())
     refuse("expected one of host_path=PATH and claim_name=NAME");
-  if (v.mount_path.empty()) refuse("where is it mounted? add mount_path=PATH");
-  if (!v.type.empty() && v.host_path.empty()) refuse("type= is of a host_path: leave it out");
+  if (v.mount_path.empty()) refuse("its mount point is missing: add mount_path=PATH");
+  if (!v.type.empty() && v.host_path.empty()) refuse("type= is only for a host_path: leave it out");
   return v;
 }
 
@@ -219,7 +219,7 @@ EDL_INLINE platform::environment populated(std::string const& expression, platfo
     return all;
   } catch (std::regex_error const&) {
     throw usage_error(fmt::format(
-        "--populate_env_names={}: is no regular expression; expected one as PATH|NCCL_.*", expression));
+        "--populate_env_names={}: is not a regular expression; expected one as PATH|NCCL_.*", expression));
   }
 }
 

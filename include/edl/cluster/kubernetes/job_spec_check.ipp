@@ -71,11 +71,12 @@ EDL_INLINE void check(job_spec const& s) {
   check_pod_template("servers.template", s.server_template);
   check_pod_template("workers.template", s.worker_template);
   if (s.image.empty() && s.worker_template.empty())
-    throw usage_error("--image_name is missing: which image holds the model? (edl zoo build makes one)");
+    throw usage_error(
+        "--image_name is missing: name the image that holds the model (edl zoo build makes one)");
   image("image_name", s.image);
   image("worker_image", s.worker_image);
   if (s.command.empty() || s.command.front().empty())
-    throw usage_error("--model_def is missing: which program of the image is the model?");
+    throw usage_error("--model_def is missing: name the program of the image that is the model");
   one_of("image_pull_policy", s.image_pull_policy, {"Always", "IfNotPresent", "Never"});
   one_of("restart_policy", s.restart_policy, {"Never", "OnFailure", "Always"});
   for (std::string const& secret : s.image_pull_secrets)
@@ -101,8 +102,9 @@ EDL_INLINE void check(job_spec const& s) {
   check_cluster_spec(s.cluster_spec);
   if (auto const size = to_json(s).size(); size > longest_job)
     throw usage_error(fmt::format(
-        "the job takes {} bytes to describe, and the master's environment has room for {}: shorten {}", size,
-        longest_job, s.by.empty() ? "the command, --envs or --cluster_spec" : "spec.flags or the templates"));
+        "the description of the job has {} bytes, but the master's environment has room for {}: shorten {}",
+        size, longest_job,
+        s.by.empty() ? "the command, --envs or --cluster_spec" : "spec.flags or the templates"));
 }
 
 }  // namespace edl::kubernetes

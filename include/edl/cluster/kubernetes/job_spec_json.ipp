@@ -85,7 +85,7 @@ inline json whole(job_spec const& s) {
 class fields {
  public:
   fields(json const& of, std::string where) : object_(of), where_(std::move(where)) {
-    if (!of.is_object()) fail("is no object");
+    if (!of.is_object()) fail("is not an object");
   }
 
   void take(char const* name, std::string& into) {
@@ -100,7 +100,7 @@ class fields {
     auto const* v = find(name);
     if (v &&
         (!v->is_number_unsigned() || v->get<std::uint64_t>() > std::numeric_limits<std::uint32_t>::max()))
-      fail(fmt::format("'{}' is no number from 0 to 2^32 - 1", name));
+      fail(fmt::format("'{}' is not a number from 0 to 2^32 - 1", name));
     if (v) into = v->get<std::uint32_t>();
   }
   void take(char const* name, std::vector<std::string>& into) {
@@ -108,13 +108,13 @@ class fields {
   }
   void take(char const* name, resources& into) {
     auto const* v = find(name);
-    if (v && !v->is_object()) fail(fmt::format("'{}' is no object", name));
+    if (v && !v->is_object()) fail(fmt::format("'{}' is not an object", name));
     if (v)
       for (auto const& [key, amount] : v->items()) into[key] = text(amount, name);
   }
   void take(char const* name, platform::environment& into) {
     for (json const& v : list(name)) {
-      if (!v.is_array() || v.size() != 2) fail(fmt::format("'{}' is no list of pairs", name));
+      if (!v.is_array() || v.size() != 2) fail(fmt::format("'{}' is not a list of pairs", name));
       into.emplace_back(text(v[0], name), text(v[1], name));
     }
   }
@@ -156,7 +156,7 @@ class fields {
   }
   void take_object(char const* name, std::string& into) {
     auto const* v = find(name);
-    if (v && !v->is_object()) fail(fmt::format("'{}' is no object", name));
+    if (v && !v->is_object()) fail(fmt::format("'{}' is not an object", name));
     if (v) into = v->dump();
   }
 
@@ -176,15 +176,15 @@ class fields {
   json const& list(char const* name) {
     static json const none = json::array();
     auto const* v = find(name);
-    if (v && !v->is_array()) fail(fmt::format("'{}' is no list", name));
+    if (v && !v->is_array()) fail(fmt::format("'{}' is not a list", name));
     return v ? *v : none;
   }
   std::string text(json const& v, char const* name) const {
-    if (!v.is_string()) fail(fmt::format("'{}' has something that is no text", name));
+    if (!v.is_string()) fail(fmt::format("'{}' has an element that is not a string", name));
     return v.get<std::string>();
   }
   [[noreturn]] void fail(std::string const& what) const {
-    throw error(fmt::format("this is no job: {}{}", where_, what));
+    throw error(fmt::format("this is not a job: {}{}", where_, what));
   }
 
   json const& object_;
@@ -205,16 +205,16 @@ EDL_INLINE std::string to_json(job_spec const& s) {
     return out.dump();
   } catch (json::exception const&) {
     throw usage_error(
-        "a flag of this job has bytes that are no UTF-8, which Kubernetes cannot keep: leave them out");
+        "a flag of this job has bytes that are not UTF-8, which Kubernetes cannot store: leave them out");
   }
 }
 
 EDL_INLINE job_spec job_from_json(std::string const& text) {
   using namespace detail::spec_json;
   if (text.size() > longest_text)
-    throw error(fmt::format("this is no job: {} bytes are more than {}", text.size(), longest_text));
+    throw error(fmt::format("this is not a job: {} bytes are more than {}", text.size(), longest_text));
   json const parsed = parse_json(text);
-  if (parsed.is_discarded()) throw error(fmt::format("this is no job: it is {}", no_json));
+  if (parsed.is_discarded()) throw error(fmt::format("this is not a job: it is {}", no_json));
   job_spec s;
   fields f(parsed, "");
   f.take("job_name", s.name);

@@ -116,7 +116,7 @@ EDL_INLINE platform::ending ending_of(pod_status const& pod) {
   else if (pod.terminating || (vanished && !pod.over()))
     e.words = "was deleted";
   else if (vanished)
-    e.words = "ended, and its node does not say how";
+    e.words = "ended, but its node did not report the exit status";
   e.outside = !e.words.empty();
   if (e.outside) return e;
   if (pod.out_of_memory()) {

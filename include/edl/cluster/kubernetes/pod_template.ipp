@@ -116,24 +116,24 @@ EDL_INLINE void check_pod_template(std::string const& field, std::string const& 
   auto const refuse = [&](std::string_view why) { throw usage_error(fmt::format("{}: {}", field, why)); };
   json const like = parse_json(text);
   if (like.is_discarded()) refuse(fmt::format("is {}", no_json));
-  if (!like.is_object()) refuse("is no JSON object");
+  if (!like.is_object()) refuse("is not a JSON object");
   for (auto const& [object, key] : {std::pair{"metadata", "labels"}, {"metadata", "annotations"}})
     if (json const& of = kubernetes::field(like, {object, key}); !of.is_null() && !of.is_object())
-      refuse("its labels and annotations are no objects");
+      refuse("its labels and annotations are not objects");
   json const& all = kubernetes::field(like, {"spec", "containers"});
   if (!all.is_array() || all.empty() || !all[0].is_object())
-    refuse("spec.containers is empty: its first is the one of the model's program");
+    refuse("spec.containers is empty: its first must run the model's program");
   if (kubernetes::text(kubernetes::field(all[0], {"image"})).empty())
-    refuse("spec.containers[0].image is missing: which image holds the model?");
+    refuse("spec.containers[0].image is missing: name the image that holds the model");
   for (char const* key : {"env", "ports", "volumeMounts"})
     if (says(all[0], key)) {
-      if (!all[0][key].is_array()) refuse(fmt::format("spec.containers[0].{} is no list", key).c_str());
+      if (!all[0][key].is_array()) refuse(fmt::format("spec.containers[0].{} is not a list", key).c_str());
       for (json const& one : all[0][key])
         if (!one.is_object() || (std::string_view(key) == "env" && !one.value("name", json()).is_string()))
           refuse(fmt::format("spec.containers[0].{} has an item without a name", key).c_str());
     }
   if (json const& volumes = kubernetes::field(like, {"spec", "volumes"}); !volumes.is_null()) {
-    if (!volumes.is_array()) refuse("spec.volumes is no list");
+    if (!volumes.is_array()) refuse("spec.volumes is not a list");
   }
   // This would end a pod in the middle of the job; the job has its own field for it.
   if (!kubernetes::field(like, {"spec", "activeDeadlineSeconds"}).is_null())

@@ -43,11 +43,11 @@ EDL_INLINE void pods::start(process_id who, std::optional<std::uint32_t> instead
   else
     p.index = instead_of.value_or(who.id);
   if (process_id const before{who.role, instead_of.value_or(who.id)}; ends_.contains(before)) {
-    commands_.emplace_back(
-        pod_note{severity::info, who.role == role::worker ? "WorkerRelaunched" : "ServerRelaunched",
-                 who == before ? fmt::format("{} is started again: it {}", to_string(who), ends_[before])
-                               : fmt::format("{} takes the place of {}, which {}", to_string(who),
-                                             to_string(before), ends_[before])});
+    commands_.emplace_back(pod_note{
+        severity::info, who.role == role::worker ? "WorkerRelaunched" : "ServerRelaunched",
+        who == before
+            ? fmt::format("{} is started again: it {}", to_string(who), ends_[before])
+            : fmt::format("{} replaces {}, which {}", to_string(who), to_string(before), ends_[before])});
     ends_.erase(before);
   }
   p.wanted = true;
@@ -103,7 +103,8 @@ EDL_INLINE bool pods::needed(process_id who) const {
 
 /// Requests the pod now if the job requires it, otherwise once the least size is placed.
 EDL_INLINE void pods::hold(process_id who, pod& p) {
-  invariant(p.uid.empty() && !p.creating && !closed_, "a pod is waited for where none is, nor is asked for");
+  invariant(p.uid.empty() && !p.creating && !closed_,
+            "a pod is awaited only if it neither exists nor is requested");
   p.retry_at.reset();
   p.held = true;
   if (needed(who) || stands()) create(who, p);
@@ -130,7 +131,7 @@ EDL_INLINE void pods::make_way(process_id who) {
     ++workers, last = &p, whose = id;
   }
   if (!last || workers <= options_.least_workers) return;
-  std::string const why = fmt::format("made way for {}, which the quota leaves no room for", to_string(who));
+  std::string const why = fmt::format("made room for {} in the quota", to_string(who));
   last->leaving = true;
   ends_[whose] = why;
   commands_.emplace_back(pod_note{severity::warning, "MadeWay", fmt::format("{} {}", to_string(whose), why)});
@@ -153,8 +154,8 @@ EDL_INLINE void pods::discard(process_id who, pod const& p, std::chrono::seconds
 }
 
 EDL_INLINE void pods::create(process_id who, pod& p) {
-  invariant(p.uid.empty() && !closed_, "a pod is made where none is, while the job lasts");
-  invariant(!p.creating, "a pod is asked for once, until that is answered");
+  invariant(p.uid.empty() && !closed_, "a pod is created only if none exists and the job goes on");
+  invariant(!p.creating, "a pod is requested once, until the reply");
   p.creating = true;
   p.held = p.placed = p.recreate = p.stop_requested = p.leaving = p.over = p.ran = p.left = false;
   p.version.clear();
@@ -174,7 +175,7 @@ EDL_INLINE std::string pods::avoid(process_id who, std::string const& why) {
   avoided_.push_back(node);
   commands_.emplace_back(
       pod_note{severity::warning, "NodeAvoided",
-               fmt::format("node {} is avoided by this job from now on: {} {}", node, to_string(who), why)});
+               fmt::format("this job avoids node {} from now on: {} {}", node, to_string(who), why)});
   return node;
 }
 
@@ -192,7 +193,8 @@ EDL_INLINE void pods::look_at_nodes() {
 EDL_INLINE resources pods::grown(resources const& of, role what) const {
   resources more = of;
   auto const times = doublings_.find(what);
-  invariant(times == doublings_.end() || times->second < 32, "memory is doubled as often as is allowed");
+  invariant(times == doublings_.end() || times->second < 32,
+            "memory is doubled no more often than the limit allows");
   if (auto const memory = more.find("memory"); memory != more.end() && times != doublings_.end())
     memory->second = grown_quantity(memory->second, 1u << times->second);
   return more;

@@ -84,7 +84,7 @@ EDL_INLINE bool watcher::pause(std::chrono::milliseconds time) {
 }
 
 EDL_INLINE void watcher::run() {
-  invariant(to_.listed && to_.changed, "a watcher has somebody to tell");
+  invariant(to_.listed && to_.changed, "a watcher has a consumer");
   invariant(!to_.begins || to_.one,
             "a consumer that takes the beginning of a list takes its objects one by one");
   http::backoff pauses(options_.first_pause, options_.longest_pause, std::random_device()());
@@ -172,7 +172,7 @@ EDL_INLINE void watcher::list() {
     auto list = parse_json(body);
     auto const found = list.find("items");
     if (!list.is_object() || found == list.end() || !(found->is_array() || found->is_null()))
-      throw error(fmt::format("the answer is no list: '{}'", one_line(body, 200)));
+      throw error(fmt::format("the reply is not a list: '{}'", one_line(body, 200)));
     count += found->size();
     for (auto& item : *found)
       if (to_.one)
@@ -192,7 +192,7 @@ EDL_INLINE void watcher::list() {
 
 // Returns whether its version is still available.
 EDL_INLINE bool watcher::follow(trouble& t) {
-  invariant(!version_.empty(), "a watch goes on from where a list or a watch has come to");
+  invariant(!version_.empty(), "a watch resumes at the end of a list or a watch");
   bool expired = false;
   // The server has to end the watch before the client considers it silent.
   auto const time = std::chrono::duration_cast<std::chrono::seconds>(options_.idle * 9 / 10);
@@ -227,7 +227,7 @@ EDL_INLINE bool watcher::event(std::string_view line) {
   auto const type = e.is_object() ? e.find("type") : e.end();
   auto const object = e.is_object() ? e.find("object") : e.end();
   if (type == e.end() || object == e.end() || !type->is_string() || !object->is_object())
-    throw error(fmt::format("this is no event: '{}'", one_line(line, 200)));
+    throw error(fmt::format("this is not an event: '{}'", one_line(line, 200)));
   auto const& kind = type->get_ref<std::string const&>();
   if (kind == "ERROR") {
     auto const code = object->value("code", nlohmann::json(0));

@@ -34,13 +34,12 @@ class judgement {
     } else if (!situation_.served && !gone()) {
       out_.may_start = false;  // pods that run were admitted before Kueue was removed
       out_.reason = "KueueNotServed";
-      out_.message = "This cluster has no Kueue any more.";
+      out_.message = "This cluster no longer has Kueue.";
     } else if (!situation_.served) {
-      hold(
-          "KueueNotServed",
-          fmt::format("label {} names a queue, and this cluster has no Kueue ({}): install it, or remove the "
-                      "label",
-                      queue_label, api_version));
+      hold("KueueNotServed",
+           fmt::format(
+               "label {} names a queue, but this cluster has no Kueue ({}): install it, or remove the label",
+               queue_label, api_version));
       out_.stalled = true;
     } else {
       choose();
@@ -126,12 +125,12 @@ class judgement {
   /// Deletes replaced slices. They must stay until the job runs on the slice that replaced them.
   void clean() {
     for (workload const* w : all_)
-      if (w->finished()) take_away(*w, "another slice has taken its place");
+      if (w->finished()) take_away(*w, "another slice has replaced it");
   }
 
   void none() {
     if (!gone()) return hold("NotQueued", "The job's pods stop before it is queued: they have no quota.");
-    hold("Queued", fmt::format("The job is put into queue {}.", queue_of(job_)));
+    hold("Queued", fmt::format("The job enters queue {}.", queue_of(job_)));
     auto const priority = resolved();
     if (!priority) return;
     std::uint32_t n = 0;
@@ -183,7 +182,8 @@ class judgement {
       hold("Queued", fmt::format("The job waits in queue {}{}{}", w.queue,
                                  said && !said->message.empty() ? ": " : ".", said ? said->message : ""));
     if (!gone()) return;
-    if (w.leaving || !w.replaces.empty()) return take_away(w, "the job asks for what it needs to start");
+    if (w.leaving || !w.replaces.empty())
+      return take_away(w, "the job requests only the quota that it needs to start");
     auto const priority = resolved();
     if (!priority) return;
     worker_ask const ask = first_ask();
@@ -208,10 +208,11 @@ class judgement {
     else if (!w.active)
       hold("Deactivated", fmt::format("Workload {} is not active: set its spec.active to true", w.name));
     else if (!fits)
-      hold("WorkloadOutOfDate",
-           fmt::format(
-               "Workload {} was admitted for other pods than the job has now: the job is queued again.",
-               w.name));
+      hold(
+          "WorkloadOutOfDate",
+          fmt::format(
+              "Workload {} was admitted for pods that differ from those of the job: the job is queued again.",
+              w.name));
     else if (!w.admitted() && !goes_on(w, replaced))
       hold("AdmissionChecks", checks_of(w));
     if (!out_.may_run) {
@@ -263,14 +264,14 @@ class judgement {
   void finish_slice(workload const& s, workload const& by) {
     if (s.leaving) return take_away(s, "");
     owe(set_condition(s, "Finished", true, "WorkloadSliceReplaced",
-                      fmt::format("Workload {} has taken its place.", by.name), now_));
+                      fmt::format("Workload {} has replaced it.", by.name), now_));
   }
 
   void inject(workload const& w) {
     if (!w.admission) {
       out_.may_start = false;
       out_.reason = "NoAssignment";
-      out_.message = fmt::format("Workload {} is admitted, and does not say to what.", w.name);
+      out_.message = fmt::format("Workload {} is admitted, but its status has no assignment.", w.name);
       return;
     }
     for (auto const& [set, given] : *w.admission) {
@@ -292,14 +293,14 @@ class judgement {
       pod_set const* const s = w.set(set);
       if (!s) continue;
       if (auto const t = with_changes(s->pods, all); !t.conflict.empty())
-        return cannot_start(w, fmt::format("the template of its {} says otherwise in {}", set, t.conflict));
+        return cannot_start(w, fmt::format("the template of its {} contradicts it in {}", set, t.conflict));
     }
   }
 
   /// Reports an assignment that contradicts the pods' templates. A retry cannot help.
   void cannot_start(workload const& w, std::string const& why) {
     std::string const words =
-        fmt::format("The pods cannot be on what Workload {} was assigned: {}", w.name, why);
+        fmt::format("The pods cannot use the assignment of Workload {}: {}", w.name, why);
     if (!gone()) {  // running pods were created with an earlier assignment
       out_.may_start = false;
       out_.reason = "FailedToStart";

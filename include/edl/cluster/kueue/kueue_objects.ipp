@@ -159,7 +159,7 @@ EDL_INLINE api_write create(controller::training_job const& job, std::uint32_t n
   if (!priority.name.empty()) spec["priorityClassRef"] = priority_ref(priority);
   json const object{{"apiVersion", api_version}, {"kind", "Workload"}, {"metadata", meta}, {"spec", spec}};
   return {api_write::verb::create, job.space, name, dump(object),
-          replaces ? fmt::format("Workload {} asks for {}.", name, counted(ask.count, "worker"))
+          replaces ? fmt::format("Workload {} requests {}.", name, counted(ask.count, "worker"))
                    : fmt::format("Workload {} waits in queue {}.", name, queue_of(job))};
 }
 
@@ -178,7 +178,7 @@ EDL_INLINE api_write rewrite(workload const& w, controller::training_job const& 
   else if (!w.priority_class.empty())
     body.push_back({{"op", "remove"}, {"path", "/spec/priorityClassRef"}});
   return {api_write::verb::patch, w.space, w.name, dump(body),
-          fmt::format("Workload {} asks for what the job is now.", w.name)};
+          fmt::format("Workload {} requests the quota of the changed job.", w.name)};
 }
 
 EDL_INLINE api_write resize(workload const& w, std::string_view named, std::uint32_t count) {
@@ -189,7 +189,7 @@ EDL_INLINE api_write resize(workload const& w, std::string_view named, std::uint
       body.push_back(
           {{"op", "replace"}, {"path", fmt::format("/spec/podSets/{}/count", i)}, {"value", count}});
   return {api_write::verb::patch, w.space, w.name, dump(body),
-          fmt::format("Workload {} asks for {} {}.", w.name, count, named)};
+          fmt::format("Workload {} requests {} {}.", w.name, count, named)};
 }
 
 EDL_INLINE bool describes(workload const& w, controller::training_job const& job) {
@@ -221,7 +221,7 @@ EDL_INLINE api_write give_back(workload const& w, std::string const& now) {
   set("Admitted", false, "NoReservation", "The workload has no reservation");
   if (w.find("PodsReady")) set("PodsReady", false, "WaitForStart", "The job has no pods.");
   return status_patch(w, {{"conditions", list(all)}, {"admission", nullptr}, {"reclaimablePods", nullptr}},
-                      fmt::format("The quota of Workload {} is given back: the last pod is gone.", w.name));
+                      fmt::format("Workload {} returns its quota: the last pod is gone.", w.name));
 }
 
 EDL_INLINE api_write set_condition(workload const& w, std::string type, bool yes, std::string reason,
@@ -241,7 +241,7 @@ EDL_INLINE api_write reclaim(workload const& w, std::string_view named, std::uin
   json out = json::array();
   for (auto const& [name, n] : all) out.push_back({{"name", name}, {"count", n}});
   return status_patch(w, {{"reclaimablePods", out}},
-                      fmt::format("Workload {} gives back the quota of {} {}.", w.name, count, named));
+                      fmt::format("Workload {} returns the quota of {} {}.", w.name, count, named));
 }
 
 EDL_INLINE api_write release(workload const& w) {

@@ -64,10 +64,10 @@ EDL_INLINE void object_reader::take(char const* name, bool& into) const {
 
 EDL_INLINE std::string object_reader::text(nlohmann::json const& v, std::string const& name,
                                            std::size_t most) const {
-  if (!v.is_string()) fail(name, fmt::format("is {}: expected a text", detail::shown(v)));
+  if (!v.is_string()) fail(name, fmt::format("is {}: expected a string", detail::shown(v)));
   auto const& out = v.get_ref<std::string const&>();
   if (out.size() > most)
-    fail(name, fmt::format("has {} bytes: expected a text of at most {}", out.size(), most));
+    fail(name, fmt::format("has {} bytes: expected a string of at most {}", out.size(), most));
   if (out.find('\0') != out.npos) fail(name, "holds a zero byte: leave it out");
   return out;
 }
@@ -82,7 +82,7 @@ EDL_INLINE void object_reader::take(char const* name, std::vector<std::string>& 
   if (!list) return;
   if (!list->is_array() || list->size() > most)
     fail(name,
-         fmt::format("is {}: expected a list of at most {} texts",
+         fmt::format("is {}: expected a list of at most {} strings",
                      list->is_array() ? fmt::format("a list of {}", list->size()) : detail::shown(*list),
                      most));
   into.clear();
@@ -94,7 +94,7 @@ EDL_INLINE void object_reader::take(char const* name, std::map<std::string, std:
   if (!v) return;
   object_reader const each = object(name);
   for (auto const& [key, value] : v->items()) {
-    if (!value.is_string()) each.fail(printable(key, 80), "is no text: put it in quotes");
+    if (!value.is_string()) each.fail(printable(key, 80), "is not a string: put it in quotes");
     into[key] = value.get<std::string>();
   }
 }

@@ -33,7 +33,7 @@ inline template_text read_template(object_reader const& role) {
   if (!given) return {};
   object_reader const pod = role.object("template").object("spec");
   if (pod.objects("containers", 100).empty())
-    pod.fail("containers", "is missing: name one container at least, whose image holds the program");
+    pod.fail("containers", "is missing: name at least one container, with an image that holds the program");
   template_text text = given->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (text.size() > longest_template)
     role.fail("template",
@@ -65,7 +65,7 @@ inline training_job_spec read_spec(object_reader const& from) {
   from.take("command", s.command);
   one_of(from, "command", s.command, {"train", "evaluate", "predict"});
   from.take("model", s.model, longest_name);
-  if (s.model.empty()) from.fail("model", "is missing: which program of the image is the model?");
+  if (s.model.empty()) from.fail("model", "is missing: name the program of the image that is the model");
   from.take("flags", s.flags, most_flags, longest_text);
   from.take("changingBatch", s.changing_batch);
   s.master = needed_template(from.object("master"));

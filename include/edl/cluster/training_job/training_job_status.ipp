@@ -177,7 +177,7 @@ EDL_INLINE training_job_status read_status(nlohmann::json const& value, std::str
   from.take_number("observedGeneration", s.observed_generation, 0, most_records);
   for (object_reader const& c : from.objects("conditions", most_conditions)) {
     condition one = condition_from(c);
-    if (find_condition(s, one.type)) c.fail("type", "stands there twice");
+    if (find_condition(s, one.type)) c.fail("type", "occurs twice");
     s.conditions.push_back(std::move(one));
   }
   from.take_number("attempts", s.attempts, 0, most_count);
