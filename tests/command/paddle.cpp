@@ -108,7 +108,7 @@ TEST_CASE("what PaddlePaddle's resource has no field for is refused, with what w
       has(refused({{"spec", {{"trainer", {{"max-instance", 18446744073709551615u}}}}}}), "from 1 to 10000"));
   CHECK(has(refused({{"spec", {{"trainer", nullptr}}}}), "spec.trainer: is not there"));
   CHECK(has(refused({{"spec", {{"trainer", {{"resources", {{"limits", {{"cpu", "two"}}}}}}}}}}),
-            "spec.trainer.resources.limits.cpu: 'two' is no amount"));
+            "spec.trainer.resources.limits.cpu: 'two' is not an amount"));
   CHECK(has(refused({{"spec", {{"trainer", {{"resources", {{"limits", {{"memory", "512m"}}}}}}}}}}),
             "spec.trainer.resources.limits.memory: '512m' is 1 byte, too little"));
   CHECK(has(refused({{"spec", {{"fault_tolerant", "yes"}}}}), "expected true or false"));

@@ -272,7 +272,7 @@ TEST_CASE("a token that is refused is got anew, once") {
   CHECK(renewals == 1);
   version = 3;
   CHECK(says(thrown<k8s::api_error>([&] { c.get("/x"); }),
-             {"GET https://", ": 401: Unauthorized; the credentials of a test were refused"}));
+             {"GET https://", ": 401: Unauthorized; the credentials of a test were rejected"}));
   CHECK(renewals == 2);
 
   best = 3;

@@ -60,7 +60,7 @@ TEST_CASE(
   auto const namesake = test::make_identity({.name = "test authority", .authority = true});
   CHECK(says(outcome({.alternatives = "IP:127.0.0.1"}, as_is, &namesake), {"CN=test authority"}));
   CHECK(says(outcome({.alternatives = "IP:127.0.0.1"}, as_is, nullptr),
-             {"CN=server, an authority that is not"}));
+             {"CN=server, an authority that this process does not trust"}));
   // Without an authority of one's own the system's are asked, which have not signed this.
   CHECK(says(
       outcome({.alternatives = "IP:127.0.0.1"}, [](auto& a, auto&) { a.ca.clear(); }, &ca), {"not trusted"}));

@@ -185,7 +185,7 @@ TEST_CASE("what is more than a factor and a constant is refused, with the number
   CHECK(contains(refusal<of_three<by_text>>(), "value 0 of input 'input'"));
   CHECK(contains(refusal<of_three<texts>>(), "reads only strings or bytes"));
   CHECK(contains(refusal<of_three<constant>>(), "does not depend on any number of a record"));
-  CHECK(contains(refusal<of_three<particular>>(), "it refuses one: no area is below 0"));
+  CHECK(contains(refusal<of_three<particular>>(), "it rejects one: no area is below 0"));
   CHECK(contains(refusal<ids_alone>(), "takes only ids"));
 }
 

@@ -181,7 +181,7 @@ TEST_CASE("a model is read from whatever a program prints, and its version is to
   CHECK(has(none.log(), "holds a model but no account of records; name its job's --checkpoint_dir"));
   job::run records({"audit", job::data().training});
   CHECK(records.wait() == 1);
-  CHECK(has(records.log(), "there is no valid checkpoint in " + job::data().training));
+  CHECK(has(records.log(), "no valid checkpoint in " + job::data().training));
 }
 
 TEST_CASE("a model in which a bit has flipped is neither evaluated nor begun with") {
