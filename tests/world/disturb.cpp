@@ -108,7 +108,7 @@ void job::on_call(world::call const& c) {
     if (process const* const by = find(c.by); !(by && by->replaced)) {
       // One that its master did not live to tell of is valid, and may be written again.
       std::uint64_t const newest = std::max(acknowledged_, valid_);
-      if (version > newest + 2 * std::uint64_t(plan_.workers))
+      if (version > newest + 2 * std::uint64_t(most_workers_))
         find_fault(
             fmt::format("a checkpoint of version {} is valid, and the newest step is {}", version, newest));
       valid_ = std::max<std::uint64_t>(valid_, version);
@@ -145,9 +145,8 @@ void job::apply(fault const& of) {
       touch(f.place);
       if (!p) break;
       hangs_[p->number] = world::now() + f.length;
-      // By hand somebody ends what says nothing any more, as a probe of a cluster would.
       if (!plan_.launched)
-        after(90s, [this, number = p->number, pid = p->pid] {
+        after(plan_.longest_hang(), [this, number = p->number, pid = p->pid] {
           if (world::alive(pid) && world::now() < hangs_[number]) world::kill(pid, SIGKILL);
         });
       break;

@@ -66,7 +66,8 @@ class checks {
     job_.start();
     world::duration quiet = h_.job.quiet;
     for (fault const& f : h_.faults)
-      if (f.what != fault::kind::hang) quiet = std::max<world::duration>(quiet, f.end());
+      quiet = std::max<world::duration>(quiet,
+                                        f.what == fault::kind::hang ? f.at + h_.job.longest_hang() : f.end());
     auto const until = quiet + recovery + work_of(h_.job);
     while (!job_.over() && world::now() < until) {
       std::this_thread::sleep_for(100ms);

@@ -46,6 +46,10 @@ struct plan {
   bool harsh = false;      ///< faults overlap; otherwise most come when the one before has been dealt with
 
   bool has_servers() const { return servers > 0; }
+
+  /// How long a worker hangs at most: by hand somebody ends what says nothing any more, as a probe of a
+  /// cluster would.
+  std::chrono::seconds longest_hang() const { return std::chrono::seconds(launched ? 0 : 90); }
 };
 
 plan draw_plan(std::uint64_t seed);

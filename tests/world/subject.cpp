@@ -33,7 +33,7 @@ job* the_job() { return current; }
 
 job::job(plan const& p, timeline& lines) : plan_(p), lines_(lines), draws_(p.seed, 3) {
   current = this;
-  next_worker_ = wanted_workers_ = std::uint32_t(p.workers);
+  next_worker_ = wanted_workers_ = most_workers_ = std::uint32_t(p.workers);
   wanted_servers_ = std::uint32_t(p.servers);
   expected_ = 60s;
   counting::in_pass = [this](int rows) {
@@ -468,7 +468,7 @@ void job::on_line(world::line const& l) {
 
 // A backup may be a step behind its server, which has written the checkpoint.
 void job::look_at_history(std::uint64_t from) {
-  if (from + 2 * std::uint64_t(plan_.workers) < written_)
+  if (from + 2 * std::uint64_t(most_workers_) < written_)
     find_fault(fmt::format("the job goes on from version {}, behind its own checkpoint of version {}", from,
                            written_));
 }
@@ -516,7 +516,7 @@ void job::judge_line(process& who, log_line const& l) {
   }
   // Some may have been on their way to servers, or answered by the first of them.
   if (std::sscanf(l.text.c_str(), "Going on at version %llu", &version) == 1) {
-    if (version + 2 * std::uint64_t(plan_.workers) < acknowledged_)
+    if (version + 2 * std::uint64_t(most_workers_) < acknowledged_)
       find_fault(fmt::format("the servers go on at version {}, and a worker was told of {}", version,
                              acknowledged_));
     acknowledged_ = std::max<std::uint64_t>(acknowledged_, version);
@@ -527,6 +527,7 @@ void job::judge_line(process& who, log_line const& l) {
     find_fault("the master tells what was not: " + l.text);
   if (std::sscanf(l.text.c_str(), "Scaling from %llu to %llu", &before, &wanted) == 2) {
     (l.text.find("worker") != l.text.npos ? wanted_workers_ : wanted_servers_) = std::uint32_t(wanted);
+    most_workers_ = std::max(most_workers_, wanted_workers_);
     changed_ = std::max(changed_, world::now());
   }
   // By an older journal the job has an older size.

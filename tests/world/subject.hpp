@@ -159,7 +159,7 @@ class job {
   std::uint64_t written_ = 0;  // version of the newest checkpoint that the master has told of
   std::uint32_t next_worker_ = 0;
   std::set<std::uint64_t> evaluated_;
-  std::uint32_t wanted_workers_ = 0, wanted_servers_ = 0;
+  std::uint32_t wanted_workers_ = 0, wanted_servers_ = 0, most_workers_ = 0;
   std::map<world::pid, fault::kind> scales_;  // who asks for another size
   std::set<fault::kind> unsure_;              // sizes that may or may not have been taken
   world::duration last_step_{}, last_pass_{}, expected_{}, changed_{};
