@@ -83,6 +83,7 @@ EDL_INLINE bool remote_parameters::refresh() {
     std::this_thread::sleep_for(detail::retry_pause);
   }
   if (now.generation() == generation_) return false;
+  invariant(!under_way_, "no call is under way through a channel that is replaced");
   servers_.clear();
   auto const count = std::uint32_t(now.ranges_size());
   for (std::uint32_t range = 0; range < count; ++range) {
@@ -92,7 +93,10 @@ EDL_INLINE bool remote_parameters::refresh() {
                         range, partition(elements_, count, range, borders_)});
   }
   rows_.emplace(tables_, count);
-  generation_ = now.generation();
+  {
+    std::lock_guard const guard(lock_);
+    generation_ = now.generation();
+  }
   invariant(servers_.size() == count, "each range has its server");
   invariant(
       servers_.empty() || (servers_.front().range.first == 0 && servers_.back().range.last == elements_),
@@ -139,6 +143,7 @@ void remote_parameters::ask_all(Make make, Take take, sparse::minibatch_rows* wi
         // One server's error may be a consequence of another's. Take the strongest remedy: it helps both.
         if (!failed || detail::remedy_of(e) > detail::remedy_of(*failed)) failed = e;
       }
+    set_under_way(nullptr);  // `refresh` replaces the channels by which calls are cancelled
     if (!failed) {
       invariant(replies.size() == calls.all.size(), "each call that did not fail has its reply");
       for (std::size_t i = 0; i < servers_.size(); ++i) take(servers_[i], replies[i]);
@@ -261,6 +266,7 @@ EDL_INLINE pushed remote_parameters::push(contribution const& c, std::uint64_t v
         request.set_version(version + s.ahead);
         request.set_records(c.records);
         request.set_skipped(c.skipped);
+        if (c.rate != 1) request.set_rate(c.rate);
         for (std::size_t t = 0; t < rows.size(); ++t)
           request.add_rows(std::uint32_t((one ? rows[t].ids : rows_->ids(s.id, t)).size()));
         net::outgoing what{.method = wire::method::push,
@@ -340,6 +346,7 @@ EDL_INLINE assignment remote_master::next(std::uint32_t lane) {
   a.applied = t.applied();
   a.resumed = t.resumed();
   a.until = t.until();
+  if (t.has_rate()) a.rate = t.rate();
   a.of = t.of();
   a.addresses = {t.addresses().begin(), t.addresses().end()};
   if (t.generation() != parameters_.generation()) {
