@@ -30,6 +30,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/storage_call.hpp"
 #include "edl/job/train/observe/metric_history.hpp"
 
 namespace edl::app {
@@ -48,12 +49,14 @@ class sweep_runs {
         list_(of.output + "/sweep.json"),
         trials_(trials_of(of.options, p.set)),
         rounds_(rounds_of(of.options)) {
-    if (std::string const why = train::unknown_metric("by", of.by.metric, p.metric_names); !why.empty())
+    if (std::string const why = train::unknown_metric("--by", of.by.metric, p.metric_names); !why.empty())
       throw usage_error(why);
     make_directory(of.output);
     lock_.emplace(checkpoint::lock_options{
         .directory = of.output, .description = "--output=" + of.output, .job = "sweep"});
-    if (std::filesystem::exists(list_)) go_on();
+    if (storage_call("cannot read " + list_,
+                     [&](auto& code) { return std::filesystem::exists(list_, code); }))
+      go_on();
     parallel_ = of.parallel > 0 ? of.parallel : std::max(1, granted_cores());
     threads_ = std::max(1, granted_cores() / parallel_);
   }
@@ -126,7 +129,9 @@ class sweep_runs {
         // a later step is not comparable in that round.
         t.steps = 0;
         t.failure.clear();
-        std::filesystem::remove_all(directory(i) + "/checkpoints");
+        std::string const earlier = directory(i) + "/checkpoints";
+        storage_call("cannot remove " + earlier,
+                     [&](auto& code) { return std::filesystem::remove_all(earlier, code); });
       }
   }
 

@@ -22,6 +22,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/storage_call.hpp"
 
 namespace edl::checkpoint {
 namespace detail {
@@ -135,9 +136,9 @@ EDL_INLINE bool is_part(std::string_view name) {
 }
 
 EDL_INLINE std::vector<std::string> begin_checkpoint(std::string const& path) {
+  storage_call("cannot create directory " + path,
+               [&](auto& code) { return std::filesystem::create_directories(path, code); });
   std::error_code code;
-  std::filesystem::create_directories(path, code);
-  if (code) throw storage_error(code.value(), fmt::format("cannot make {}: {}", path, code.message()));
   std::vector<std::string> earlier;
   for (std::filesystem::directory_iterator it(path, code), end; !code && it != end; it.increment(code))
     if (std::string const name = it->path().filename(); is_part(name) || is_temporary(name))

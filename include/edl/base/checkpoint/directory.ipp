@@ -22,6 +22,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
 #include "edl/core/invariant.hpp"
+#include "edl/core/storage_call.hpp"
 #include "edl/core/text.hpp"
 
 namespace edl::checkpoint {
@@ -97,18 +98,16 @@ EDL_INLINE std::optional<std::string> top_of_epoch(std::string const& directory)
 /// Moves a checkpoint out of the way: one rename to a free name that no reader looks for.
 EDL_INLINE std::string move_aside(std::string const& directory, listed_checkpoint const& one) {
   std::string const to = directory + std::string(aside);
-  std::error_code code;
-  std::filesystem::create_directories(to, code);
-  if (code)
-    throw storage_error(code.value(), fmt::format("cannot create directory {}: {}", to, code.message()));
+  storage_call("cannot create directory " + to,
+               [&](auto& code) { return std::filesystem::create_directories(to, code); });
   std::string const name = fmt::format("{}/version-{}.epoch-{}", to, one.version,
                                        one.at ? std::to_string(epoch_of(one.at->generation)) : "unknown");
   std::string target = name;
+  std::error_code code;
   for (int again = 2; std::filesystem::exists(target, code); ++again)
     target = fmt::format("{}.{}", name, again);
-  std::filesystem::rename(one.path, target, code);
-  if (code)
-    throw storage_error(code.value(), fmt::format("cannot set {} aside: {}", one.path, code.message()));
+  storage_call("cannot set " + one.path + " aside",
+               [&](auto& failed) { std::filesystem::rename(one.path, target, failed); });
   sync_directory(to);
   sync_directory(directory);
   return target;

@@ -11,6 +11,7 @@
 #include "edl/base/checkpoint/layout_digest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/storage_call.hpp"
 
 namespace edl::checkpoint {
 
@@ -35,9 +36,8 @@ EDL_INLINE void job_files::export_model(std::string const& into, view<float> var
                                         logger const& log) const {
   if (allowed) allowed();
   std::string const path = into + "/model.safetensors";
-  std::error_code failed;
-  std::filesystem::create_directories(into, failed);
-  if (failed) throw error(fmt::format("cannot create directory {}: {}", into, failed.message()));
+  storage_call("cannot create directory " + into,
+               [&](auto& code) { return std::filesystem::create_directories(into, code); });
   checkpoint::export_model(path, layout, variables, tables, version,
                            {described.seed, described.hyperparameters, described.record});
   log.info(fmt::format("model written to {}", path));

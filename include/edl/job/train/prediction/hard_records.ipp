@@ -20,6 +20,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/storage_call.hpp"
 #include "edl/job/train/prediction/hard_records.hpp"
 #include "edl/job/train/prediction/predictions.hpp"
 
@@ -33,6 +34,10 @@ inline bool says_class(program const& p) {
 }
 
 inline bool in_parts(job const& j) { return j.strategy != strategy::local; }
+
+inline void remove_file(std::string const& path) {
+  storage_call("cannot remove " + path, [&](auto& code) { return std::filesystem::remove(path, code); });
+}
 
 }  // namespace detail
 
@@ -223,7 +228,9 @@ EDL_INLINE void hard_records::found::tell(job const& j, std::ostream& to, logger
   else if (j.evaluation.worst > 0)
     fmt::print(to, "{{\"worst\":{}}}\n", seen::json(worst));
   to.flush();
-  if (j.evaluation.wrong.empty() || !std::filesystem::exists(j.evaluation.wrong + "/wrong.jsonl")) return;
+  std::error_code unknown;
+  if (j.evaluation.wrong.empty() || !std::filesystem::exists(j.evaluation.wrong + "/wrong.jsonl", unknown))
+    return;
   if (wrong == 0) return log.info("no record is classified wrongly");
   log.info(fmt::format(
       "{} classified wrongly; {} in {}/wrong.jsonl", counted(wrong, "record is", "records are"),
@@ -238,10 +245,13 @@ EDL_INLINE void hard_records::tell(std::ostream& to, logger const& log) {
 
 EDL_INLINE void hard_records::join(job const& j, std::uint64_t records, std::ostream& to, logger const& log) {
   std::vector<std::string> parts;
-  for (auto const& entry : std::filesystem::directory_iterator(j.evaluation.wrong))
-    if (std::string const name = entry.path().filename().native();
-        name.starts_with("part-") && name.ends_with(".jsonl"))
-      parts.push_back(entry.path().native());
+  storage_call("cannot read directory " + j.evaluation.wrong, [&](auto& code) {
+    for (std::filesystem::directory_iterator at(j.evaluation.wrong, code), end; !code && at != end;
+         at.increment(code))
+      if (std::string const name = at->path().filename().native();
+          name.starts_with("part-") && name.ends_with(".jsonl"))
+        parts.push_back(at->path().native());
+  });
   std::ranges::sort(parts);  // in the order of the records
   found all;
   std::string line;
@@ -272,11 +282,11 @@ EDL_INLINE void hard_records::join(job const& j, std::uint64_t records, std::ost
         lines->write(line + "\n");
         --left;
       } else if (auto const one = nlohmann::json::parse(line); one.contains("picture")) {
-        std::filesystem::remove(j.evaluation.wrong + "/" + one["picture"].get<std::string>());
+        detail::remove_file(j.evaluation.wrong + "/" + one["picture"].get<std::string>());
       }
   }
   if (lines) lines->commit();
-  for (std::string const& path : parts) std::filesystem::remove(path);
+  for (std::string const& path : parts) detail::remove_file(path);
   all.tell(j, to, log);
 }
 
