@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <asio/post.hpp>
@@ -23,6 +22,7 @@
 #include "edl/core/invariant.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/core/quantity.hpp"
+#include "edl/core/wall_time.hpp"
 
 namespace edl::kubernetes {
 namespace detail {
@@ -38,10 +38,6 @@ inline constexpr int most_conflicts = 20;          // others write to the master
 
 /// The limit for the last requests if the API server is unavailable at the job's end.
 inline constexpr std::chrono::seconds last_timeout{60};
-
-inline std::string stamp(std::chrono::system_clock::time_point at) {
-  return fmt::format("{:%FT%TZ}", std::chrono::floor<std::chrono::seconds>(at));
-}
 
 /// The number of workers with which the job starts.
 inline std::uint32_t first_size(job_spec const& spec) {
@@ -324,14 +320,14 @@ EDL_INLINE void cluster::note_surely(std::function<void()> what) {
 EDL_INLINE void cluster::record(pod_note const& n) { record(n, self_); }
 
 EDL_INLINE void cluster::record(pod_note const& n, owner const& of) {
-  auto const now = std::chrono::system_clock::now();
+  double const now = wall_seconds();
   note([this, n, now, of] {
-    std::string const at = detail::stamp(now);
+    std::string const at = stamp_of(now);
     client_.create(fmt::format("/api/v1/namespaces/{}/events", spec_.space),
                    {{"apiVersion", "v1"},
                     {"kind", "Event"},
                     {"metadata",
-                     {{"name", fmt::format("{}.{:x}", of.name, now.time_since_epoch().count())},
+                     {{"name", fmt::format("{}.{:x}", of.name, std::uint64_t(now * 1e6))},
                       {"namespace", spec_.space},
                       {"labels", {{"elasticdl-job-name", spec_.name}}}}},
                     {"involvedObject",
