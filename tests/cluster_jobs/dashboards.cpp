@@ -134,7 +134,7 @@ TEST_CASE(
   CHECK(job::has(job::slurp(out / "a.svg"), "a: training"));
   auto const none = it.edl({"history", "none"});
   CHECK(none.code == 1);
-  CHECK(job::has(none.text, "there is no job 'none'"));
+  CHECK(job::has(none.text, "no job 'none'"));
 }
 
 }  // namespace dashboards_test

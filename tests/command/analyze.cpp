@@ -76,7 +76,7 @@ TEST_CASE("what analyze writes is what a model's statistics read") {
 
   auto const again = tool_test::run({"data", "analyze", table_of_people(dir), "--to", to});
   CHECK(again.code != 0);
-  CHECK(support::has(again.err, "is there already"));
+  CHECK(support::has(again.err, "already exists"));
 }
 
 TEST_CASE("features of the same variables, and a path that a shell would cut, are refused") {

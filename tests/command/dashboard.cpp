@@ -86,7 +86,7 @@ TEST_CASE("edl dashboard DIRECTORY lists its runs, tells each, and what changes 
 TEST_CASE("edl dashboard refuses what is no directory, and serves others only who have its token") {
   auto const none = tool_test::run({"dashboard", "/none/here"});
   CHECK(none.code == 1);
-  CHECK(has(none.err, "there is no directory '/none/here'"));
+  CHECK(has(none.err, "no directory '/none/here'"));
   scratch const dir;
   edl::tool::overview const page(over({dir / "", "--host=0.0.0.0"}));
   std::string const address = page.address();

@@ -41,7 +41,7 @@ TEST_CASE("an image is built and pushed by the engine's own words") {
 
 TEST_CASE("an engine that is missing, does not run or may not be used is one line with a way out") {
   CHECK(has(failure([] { container_engine("no-such-engine").push("a"); }),
-            "no-such-engine: there is no such program: install"));
+            "no-such-engine: no such program: install"));
   struct {
     char const *says, *advice;
   } const all[] = {

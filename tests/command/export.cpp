@@ -24,7 +24,7 @@ TEST_CASE("edl export runs the model's program by its path, with the flags as th
   words const rest{"--checkpoint=m", "--export-onnx", "a b.onnx", "--export_preprocess", "--set", "rate=1"};
   words line{program};
   line.insert(line.end(), rest.begin(), rest.end());
-  CHECK(contains(said(line), "is no program: it cannot be run"));
+  CHECK(contains(said(line), "is not a program: it cannot be run"));
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   words const wanted{program,
                      "export",
@@ -42,7 +42,7 @@ TEST_CASE("edl export runs the model's program by its path, with the flags as th
     line[0] = first;
     return said(line);
   };
-  CHECK(contains(with(dir / "nothing"), "there is no program " + dir / "nothing"));
+  CHECK(contains(with(dir / "nothing"), "no program " + dir / "nothing"));
   CHECK(contains(with("no-such-program-anywhere"), "in PATH: give the path"));
   CHECK(contains(with(dir / "m.safetensors"), "is a model or a directory: name the program"));
   CHECK(contains(with(dir.path()), "is a model or a directory"));

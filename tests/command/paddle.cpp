@@ -106,7 +106,7 @@ TEST_CASE("what PaddlePaddle's resource has no field for is refused, with what w
   CHECK(has(refused({{"spec", {{"trainer", {{"min-instance", "2"}}}}}}), "expected a whole number"));
   CHECK(
       has(refused({{"spec", {{"trainer", {{"max-instance", 18446744073709551615u}}}}}}), "from 1 to 10000"));
-  CHECK(has(refused({{"spec", {{"trainer", nullptr}}}}), "spec.trainer: is not there"));
+  CHECK(has(refused({{"spec", {{"trainer", nullptr}}}}), "spec.trainer: is missing"));
   CHECK(has(refused({{"spec", {{"trainer", {{"resources", {{"limits", {{"cpu", "two"}}}}}}}}}}),
             "spec.trainer.resources.limits.cpu: 'two' is not an amount"));
   CHECK(has(refused({{"spec", {{"trainer", {{"resources", {{"limits", {{"memory", "512m"}}}}}}}}}}),
@@ -138,7 +138,7 @@ TEST_CASE("the entry point names the program where nothing else does, and no job
   auto const other = converted(example(), {"--image_name=other:2"});
   CHECK_FALSE(noted(other.submission.notes, "is kept"));
   CHECK(noted(other.submission.notes,
-              "spec.image: --image_name=other:2 takes the place of 'paddlepaddle/paddlecloud-job'"));
+              "spec.image: --image_name=other:2 replaces 'paddlepaddle/paddlecloud-job'"));
   CHECK(job["spec"]["workers"]["min"] == 2);
   CHECK(job["spec"]["workers"]["max"] == 10);
   CHECK_FALSE(job["spec"]["workers"].contains("replicas"));

@@ -199,7 +199,7 @@ TEST_CASE("a kubelet's Failed is not the job's, and no name is left open") {
   CHECK(has(x.before[0].text,
             "its image cannot be pulled: Failed: Failed to pull image \"mnist:2\": not found;"));
   CHECK(has(x.before[1].text,
-            "the job failed: Failed: all workers failed; `edl logs j --role=master` tells why"));
+            "the job failed: Failed: all workers failed; `edl logs j --role=master` shows why"));
 }
 
 TEST_CASE("what an older job of the same name has left is not told of this one") {
@@ -248,7 +248,7 @@ TEST_CASE(
                              {{"involvedObject", {{"uid", "u"}}}, {"message", "Pulling image \"m:1\""}});
   CHECK(has(now(json::array({mount})), "a volume cannot be mounted: FailedMount: MountVolume.SetUp failed"));
   CHECK(has(now(json::array({mount, pulling})), "its image is being pulled"));
-  CHECK(has(now(json::array()), "is being made on node n1"));
+  CHECK(has(now(json::array()), "is being created on node n1"));
   creating["spec"].erase("nodeName");
   CHECK(has(now(json::array()), "waits for the scheduler"));
 

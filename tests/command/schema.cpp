@@ -57,9 +57,9 @@ properties:
             "spec.list: has 3 items, expected 2 or less"));
   CHECK(has(said(s, {{"size", 1}, {"list", {true, 1}}}), "spec.list[1]: 1: expected true or false"));
   CHECK(has(said(s, {{"size", 1}, {"port", true}}), "spec.port: true"));
-  CHECK(has(said(s, {{"size", 1}, {"texts", {{"a", 1}}}}), "spec.texts.a: 1: expected a text"));
+  CHECK(has(said(s, {{"size", 1}, {"texts", {{"a", 1}}}}), "spec.texts.a: 1: expected a string"));
   CHECK(has(said(s, {{"size", 1}, {"texts", {{"a", "1"}, {"b", "2"}}}}), "has 2 fields, expected 1 or less"));
-  CHECK(said(s, {{"szie", 1}}) == "f: spec.szie: there is no such field; did you mean size?");
+  CHECK(said(s, {{"szie", 1}}) == "f: spec.szie: no such field; did you mean size?");
 }
 
 }  // namespace schema_test

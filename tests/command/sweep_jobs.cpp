@@ -144,7 +144,7 @@ TEST_CASE("a sweep that cannot be is refused with the way out") {
   CHECK(has(refused({"--early_stopping=loss"}), "--early_stopping is not for a sweep"));
   CHECK(has(refused({"--yaml=-"}), "--yaml is not for a sweep; --dry_run"));
   for (char const* flag : {"--wait", "--follow", "--detach", "--start_timeout=3"})
-    CHECK(has(refused({flag}), "is about one job that somebody waits for"));
+    CHECK(has(refused({flag}), "is for one job, but a sweep runs many"));
   CHECK(has(refused({"--paralel=3"}), "did you mean --parallel?"));
   support::scratch const dir;
   std::ofstream(dir / "job.yaml") << "save_best: loss\n";
@@ -179,7 +179,7 @@ TEST_CASE("a trial's result is read from its master's pod") {
   CHECK(best.value == 0.75);
   CHECK(has(state_of_trial(pod("Succeeded", good), {"auc", true}).why,
             "the model's metrics are accuracy, loss"));
-  CHECK(state_of_trial(pod("Succeeded", good), {"loss", false}).why == "loss is no number");
+  CHECK(state_of_trial(pod("Succeeded", good), {"loss", false}).why == "loss is not a number");
   json early = good;
   early.erase("over");  // not its last word
   CHECK(state_of_trial(pod("Succeeded", early), by).state == unread);

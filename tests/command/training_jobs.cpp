@@ -72,7 +72,7 @@ TEST_CASE("a TrainingJob has the words that a plain job has") {
 TEST_CASE("what hinders it is said, and nothing else is") {
   live_job unseen = job();
   unseen.resource.status.observed_generation = 0;
-  CHECK(has(hindrance_of(unseen), "no controller has looked at it yet"));
+  CHECK(has(hindrance_of(unseen), "no controller has read it yet"));
   live_job const waits = job({.conditions = {is(type::admitted, ct::truth::no, "NoRoom",
                                                 "2 workers of 1 cpu need 2, and 0.5 are free.")}});
   CHECK(hindrance_of(waits) == "NoRoom: 2 workers of 1 cpu need 2, and 0.5 are free.");

@@ -56,12 +56,12 @@ TEST_CASE("JSON is read, too") {
 TEST_CASE("what cannot be read is one line that says where") {
   for (auto const& [text, part] : std::vector<std::pair<std::string, std::string>>{
            {"a: [1", "line"},
-           {"a: 1\na: 2", "line 2: 'a' stands there twice"},
+           {"a: 1\na: 2", "line 2: 'a' occurs twice"},
            {"a: 1\n---\nb: 2", "line 2: several documents"},
-           {"a: 1\nb: tru\x9f", "line 2: its bytes are no UTF-8"},
+           {"a: 1\nb: tru\x9f", "line 2: its bytes are not UTF-8"},
            {std::string("e\0\0\0:%YAML 1.2 1},\n", 18),
             "line 1: a byte of it is zero: save the file as UTF-8"},
-           {"a: 1\n\xff: 2\n", "line 2: its bytes are no UTF-8"},
+           {"a: 1\n\xff: 2\n", "line 2: its bytes are not UTF-8"},
            {"{a: 1},", "a comma too many"},
            {"{a: 1}\n,\n", "line 2"},
            {"[1, 2],\nb: 3", "a comma too many"}}) {
@@ -111,7 +111,7 @@ TEST_CASE("several documents are told apart, with the lines of the file in the e
   CHECK(from_yaml_documents("{\"kind\": \"List\", \"items\": [{\"a\": 1}, {\"b\": 2}]}", "f").size() == 2);
   CHECK(from_yaml_documents("kind: List\nitems: [{a: 1}]\n---\nb: 2\n", "f").size() == 2);
   CHECK(has(refusal([&] { from_yaml_documents("a: 1\n---\nb: 1\nb: 2\n", "f"); }),
-            "f: line 4: 'b' stands there twice"));
+            "f: line 4: 'b' occurs twice"));
   CHECK(has(refusal([&] { from_yaml_documents("[1, 2],\nb: 3", "f"); }),
             "f: line 1: a new document was expected"));
   CHECK(has(refusal([&] { from_yaml_documents("a: [\n---\nb: 1\n", "f"); }), "f: line"));

@@ -75,8 +75,8 @@ TEST_CASE("a new zoo has the models that are asked for") {
                             "--model_def=frappe.frappe_deepfm.custom_model"})
     CHECK(has(readme, there));
   for (char const* other : {"mnist", "census", "cifar10", "synthetic:"}) CHECK_FALSE(has(readme, other));
-  CHECK(
-      has(refusal(w, {"init", "--models=iris,rose"}), "'rose' is none of census, cifar10, criteo, frappe,"));
+  CHECK(has(refusal(w, {"init", "--models=iris,rose"}),
+            "unknown model 'rose'; expected census, cifar10, criteo, frappe,"));
 }
 
 // So that what the example's tests show, such as predictions of records without labels, holds for it, too.
@@ -102,7 +102,7 @@ TEST_CASE("what a user has written stays, unless it is told to go") {
   support::write(w.here / "zoo/README.md", "mine");
   CHECK(w({"init", "--model_zoo=zoo"}) == 0);
   CHECK(w.file("zoo/README.md") == "mine");
-  CHECK(has(w.said, "kept    zoo/README.md: it was there"));
+  CHECK(has(w.said, "kept    zoo/README.md: it exists"));
   CHECK(w.exists("zoo/CMakeLists.txt"));
 
   // Now it is a zoo: a model that was thrown away does not come back.
@@ -161,8 +161,7 @@ TEST_CASE("wrong words are refused before anything is made") {
   CHECK(has(refusal(w, {"init", "--model_zoo=a b"}), "--model_zoo=a b"));
   CHECK(has(refusal(w, {"init", "--base_image="}), "--base_image"));
   CHECK(has(refusal(w, {"init", "--base_image=a\nRUN b"}), "--base_image"));
-  CHECK(has(refusal(w, {"init", "--cluster_spec=none.json"}),
-            "--cluster_spec=none.json: there is no such file"));
+  CHECK(has(refusal(w, {"init", "--cluster_spec=none.json"}), "--cluster_spec=none.json: no such file"));
   CHECK(has(refusal(w, {"init", "--model_zo=zoo"}), "--model_zoo"));
   CHECK(has(refusal(w, {"make"}), "init, build or push"));
   CHECK(has(refusal(w, {"push"}), "image"));
@@ -210,7 +209,7 @@ TEST_CASE("init --from writes a model of a table: numbers, words, dates, missing
   CHECK(has(w.file("missing/table/table_class_test.sh"), "--shuffle '--missing=old,\"ld\"' \\\n"));
   support::write(w.here / "odd.csv", std::string(table).replace(table.find("2026-01-15"), 10, "2026-13-45"));
   CHECK(w({"init", "--from=odd.csv", "--label=price", "--model_zoo=odd"}) == 0);
-  CHECK(has(w.said, "note: column 'sold' is taken for words, as '2026-13-45' is no date"));
+  CHECK(has(w.said, "note: column 'sold' is taken for words, because '2026-13-45' is not a date"));
   // Words for a missing date change nothing in that the column is of dates.
   support::write(w.here / "na.csv", std::string(table).replace(table.find("2026-01-15"), 10, "NA"));
   CHECK(w({"init", "--from=na.csv", "--label=price", "--model_zoo=na"}) == 0);

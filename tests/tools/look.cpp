@@ -42,7 +42,7 @@ TEST_CASE("doctor says of an image what it knows") {
                : text.substr(text.rfind('\n', at) + 1, text.find('\n', at) - text.rfind('\n', at) - 1);
   };
   CHECK(has(line_of("registry.example.com/no/such:1"), "note"));
-  CHECK(has(line_of("registry.example.com/no/such:1"), "whether it is there was not asked"));
+  CHECK(has(line_of("registry.example.com/no/such:1"), "edl did not check that it exists"));
   CHECK(has(line_of("registry.example.com/No/such:1"), "fail"));
   CHECK(has(line_of("registry.example.com/No/such:1"), "capital letters"));
   CHECK(has(line_of("registry.example.com:5000/a/b:"), "a tag has 1 to 128 characters"));

@@ -43,7 +43,7 @@ TEST_CASE("a job is submitted, runs, is listed and described, and goes as a whol
 
   auto const again = s.submit();
   CHECK(again.code == 3);
-  CHECK(has(again.text, "there is a job 'j' in namespace 'default' already"));
+  CHECK(has(again.text, "job 'j' already exists in namespace 'default'"));
   CHECK(has(again.text, "edl delete j"));
   CHECK(s.runs("master"));  // it has lost nothing
 
@@ -54,7 +54,7 @@ TEST_CASE("a job is submitted, runs, is listed and described, and goes as a whol
   CHECK(s.names("secrets").empty());
   auto const none = s.edl({"delete", "j"});
   CHECK(none.code == 1);
-  CHECK(has(none.text, "there is no job 'j' in namespace 'default'"));
+  CHECK(has(none.text, "no job 'j' in namespace 'default'"));
 }
 
 TEST_CASE("with --wait the command ends as the job does") {
@@ -100,7 +100,7 @@ TEST_CASE("a job is submitted again while the one of its name is being removed")
   // Nothing of the first one is told of the second.
   auto const why = s.edl({"explain", "j", "--all"});
   CAPTURE(why.text);
-  CHECK_FALSE(has(why.text, "is told to stop"));
+  CHECK_FALSE(has(why.text, "is shutting down"));
 }
 
 TEST_CASE("a job whose master is away is not said to run") {
@@ -241,7 +241,7 @@ TEST_CASE("wrong usage is exit code 2 and one line") {
   for (auto const& [line, part] : std::vector<std::pair<lines, std::string>>{
            {{"trian"}, "did you mean train?"},
            {{"get", "pods"}, "expected jobs"},
-           {{"get"}, "what to get"},
+           {{"get"}, "kind of object"},
            {{"logs"}, "the job's name is missing"},
            {{"logs", "j", "--folow"}, "did you mean --follow?"},
            {{"logs", "j", "--role=boss"}, "expected master, ps, worker"},

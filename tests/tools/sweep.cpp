@@ -134,7 +134,7 @@ TEST_CASE("a sweep that was interrupted says what goes on, finds it again, and m
   std::string const first = s.uid("s-0"), second = s.uid("s-1");
   s.end_well("s-0", 0.5);  // while nobody looks
   job::run sweep(line, s.with());
-  CHECK(sweep.says("job s-1 is there, and is waited for"));
+  CHECK(sweep.says("job s-1 exists already; waiting for it"));
   CHECK(sweep.says("trial 0 (rate=0.1), 48 steps: accuracy 0.5"));
   REQUIRE(s.comes("s-2"));
   CHECK(s.uid("s-0") == first);
@@ -183,7 +183,7 @@ TEST_CASE("a job that fails, cannot start or is deleted is a row that says so, a
     CHECK(sweep.wait() == 0);
     CAPTURE(sweep.log());
     CHECK(has(sweep.log(), "trial 0 (rate=0.1), 48 steps: failed (OOMKilled"));
-    CHECK(has(sweep.log(), "`edl logs s-0` tells more"));
+    CHECK(has(sweep.log(), "see `edl logs s-0`"));
     CHECK(has(sweep.log(), "trial 1 (rate=0.2), 48 steps: failed (somebody has deleted its job)"));
     CHECK(has(sweep.log(), "image \"tiny:1\" is not there"));
     CHECK(has(sweep.log(), "the best is trial 3"));
@@ -239,7 +239,7 @@ TEST_CASE("a directory that cannot be made is told with its flag, before any job
   auto const refused = s.edl(s.line({three, "--output=" + s.dir / "file/sweep"}));
   CHECK(refused.code == 2);
   CHECK(has(refused.text, "--output=" + s.dir / "file/sweep" +
-                              ": this directory cannot be made: Not a directory; name one that can be"));
+                              ": cannot create this directory: Not a directory; name a writable one"));
   CHECK(s.names("pods").empty());
 }
 
@@ -283,7 +283,7 @@ TEST_CASE("a name that another has is refused; what a broken submission left beh
   job::run refused(s.line({three, "--parallel=2"}), s.with());
   CHECK(refused.wait() == 3);
   CAPTURE(refused.log());
-  CHECK(has(refused.log(), "a job 's-1' in namespace 'default' that is not of this sweep"));
+  CHECK(has(refused.log(), "job 's-1' in namespace 'default' does not belong to this sweep"));
   CHECK(has(refused.log(), "1 of its jobs go on in the cluster: s-0"));
   CHECK(s.is_there("s-1"));
   REQUIRE(s.edl({"delete", "s-1", "--wait"}).code == 0);
@@ -386,8 +386,8 @@ TEST_CASE("a job that ends well and never tells its result is a failed trial, an
   CHECK(sweep.wait() == 0);
   CHECK(std::chrono::steady_clock::now() - ended > 9s);  // its report may come late
   CHECK(has(sweep.log(),
-            "trial 0 (rate=0.1), 48 steps: failed (its master could not tell the result: the "
-            "API server did not answer it); `edl logs s-0` tells more"));
+            "trial 0 (rate=0.1), 48 steps: failed (its master could not report the result: the API server "
+            "did not reply); see `edl logs s-0`"));
   CHECK(has(sweep.log(), "the best is trial 1"));
   CHECK(s.is_there("s-0"));
   CHECK_FALSE(s.trials()[0].value);

@@ -52,7 +52,7 @@ TEST_CASE("a cluster that does not know TrainingJobs: what needs them says so, t
   CHECK(has(no.text, "`edl controller install`"));
   CHECK(s.edl({"get", "jobs"}).code == 0);
   CHECK(has(s.edl({"doctor"}).text, "note  TrainingJobs"));
-  CHECK(has(s.edl({"delete", "j"}).text, "there is no job 'j'"));
+  CHECK(has(s.edl({"delete", "j"}).text, "no job 'j'"));
 }
 
 TEST_CASE("who may not look at TrainingJobs is told so where there may be any, and has plain jobs") {
@@ -87,10 +87,10 @@ TEST_CASE("a TrainingJob is made once, with the account that there is") {
   CHECK(job["spec"]["master"]["template"]["spec"]["serviceAccountName"] == "edl");
   auto const again = s.submit_job();
   CHECK(again.code == 3);
-  CHECK(has(again.text, "there is a job 'j' in namespace 'default' already"));
+  CHECK(has(again.text, "job 'j' already exists in namespace 'default'"));
   auto const plain = s.submit();
   CHECK(plain.code == 3);
-  CHECK(has(plain.text, "there is a TrainingJob 'j'"));
+  CHECK(has(plain.text, "TrainingJob 'j' already exists"));
   CHECK(s.names("pods").empty());
   CHECK(has(s.edl({"__complete", "suspend", ""}).text, "j\n"));
 }
@@ -103,7 +103,7 @@ TEST_CASE("a plain job's name is taken for a TrainingJob, too") {
   CHECK(has(no.text, "of `edl train`"));
   auto const asleep = s.edl({"suspend", "j"});
   CHECK(asleep.code == 1);
-  CHECK(has(asleep.text, "is no TrainingJob"));
+  CHECK(has(asleep.text, "is not a TrainingJob"));
   CHECK(s.edl({"scale", "j", "--num_workers=auto"}).code == 2);
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("what is wrong is said before a cluster sees it, by its field") {
 TEST_CASE("a waiting job says why, in the table, described and explained") {
   common s;
   REQUIRE(s.submit_job({"--detach"}).code == 0);
-  CHECK(has(s.edl({"get", "jobs"}).text, "no controller has looked at it yet"));
+  CHECK(has(s.edl({"get", "jobs"}).text, "no controller has read it yet"));
   s.say({{"observedGeneration", 1},
          {"conditions",
           {{{"type", "Admitted"},
@@ -340,7 +340,7 @@ TEST_CASE("the resource and its controller are installed, and installed again") 
     auto const made = s.edl({"controller", "install"});
     CAPTURE(made.text);
     CHECK(made.code == 0);
-    CHECK(has(made.text, "CustomResourceDefinition trainingjobs.elasticdl.org is there"));
+    CHECK(has(made.text, "CustomResourceDefinition trainingjobs.elasticdl.org exists"));
     CHECK(s.cluster.get(training_jobs).value("kind", "") == "TrainingJobList");  // at once
   }
   CHECK(has(s.edl({"controller", "install", "--yaml=-"}).text, "kind: CustomResourceDefinition"));

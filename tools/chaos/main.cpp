@@ -126,6 +126,6 @@ int run(edl::cli::command_line const& l) {
 int main(int argc, char** argv) {
   return edl::cli::run_program(
       {.command = "edl-chaos", .flags = flags()},
-      "Kills, stops and cuts off the processes of jobs, and checks what became of the jobs.",
+      "Kills, stops and cuts off the processes of jobs, and checks the outcome of the jobs.",
       {argv + 1, argv + argc}, run);
 }

@@ -20,7 +20,7 @@ using cli::words;
 using milliseconds = std::chrono::milliseconds;
 
 std::string policy_help() {
-  std::string all = "Who is given room that is left:";
+  std::string all = "Which job gets free room:";
   for (controller::policy const& p : controller::policies()) all += fmt::format(" {} ({});", p.name, p.help);
   all.pop_back();
   return all;
@@ -34,7 +34,7 @@ std::vector<cli::flag> flags() {
   words policies;
   for (controller::policy const& p : controller::policies()) policies.emplace_back(p.name);
   return {
-      {.name = "namespace", .help = "only TrainingJobs of this namespace; all, where none is given"},
+      {.name = "namespace", .help = "only TrainingJobs of this namespace; without it: all"},
       {.name = "policy", .fallback = "fair", .help = policy_help(), .choices = policies},
       {.name = "max_load",
        .fallback = shown(defaults.planning.max_load),
@@ -50,7 +50,7 @@ std::vector<cli::flag> flags() {
        .highest = 1},
       {.name = "patience",
        .fallback = shown(defaults.planning.starvation_timeout),
-       .help = "seconds that a job waits before none behind it is let in",
+       .help = "seconds that a job waits before no later one is admitted",
        .type = number,
        .lowest = 0,
        .highest = 1e6},
@@ -68,7 +68,7 @@ std::vector<cli::flag> flags() {
        .highest = 86400},
       {.name = "node_patience",
        .fallback = shown(defaults.reconciling.node_timeout),
-       .help = "seconds until the pods of a node that does not exist any more are removed",
+       .help = "seconds until the pods of a node that no longer exists are removed",
        .type = number,
        .lowest = 0,
        .highest = 86400},
@@ -93,12 +93,11 @@ std::vector<cli::flag> flags() {
        .help = "HOST:PORT of /healthz, /readyz and /metrics; port 0: any"},
       {.name = "lease_name",
        .fallback = defaults.lease,
-       .help =
-           "name of the Lease that says which controller acts; with --namespace, edl-controller-NAMESPACE "
-           "where none is given"},
+       .help = "name of the Lease that the acting controller holds; without it, with --namespace: "
+               "edl-controller-NAMESPACE"},
       {.name = "lease_namespace",
        .fallback = defaults.lease_space,
-       .help = "its namespace; in a pod, the pod's own where none is given"},
+       .help = "its namespace; without it, in a pod: the pod's own"},
       {.name = "lease_duration",
        .fallback = "10",
        .help = "seconds after which another controller takes over from a silent one",
@@ -107,7 +106,7 @@ std::vector<cli::flag> flags() {
        .highest = 1e6},
       {.name = "lease_renew_deadline",
        .fallback = "5",
-       .help = "seconds after which a controller stops that cannot renew",
+       .help = "seconds after which a controller that cannot renew the lease stops",
        .type = number,
        .lowest = 0,
        .highest = 1e6},
@@ -117,13 +116,14 @@ std::vector<cli::flag> flags() {
        .type = number,
        .lowest = 0,
        .highest = 1e6},
-      {.name = "identity", .help = "name in the Lease; the pod's and random digits, where none is given"},
+      {.name = "identity", .help = "name in the Lease; without it: the pod's and random digits"},
       {.name = "kubeconfig",
-       .help = "file that says where the cluster is; a pod's own account, or as kubectl, without"},
-      {.name = "context", .help = "context of the kubeconfig; the current one, where none is given"},
+       .help =
+           "kubeconfig file of the cluster; without it: a pod's own account, or the file that kubectl uses"},
+      {.name = "context", .help = "context of the kubeconfig; without it: the current one"},
       {.name = "log_level",
        .fallback = "INFO",
-       .help = "least severity that is logged",
+       .help = "lowest severity that is logged",
        .choices = {"DEBUG", "INFO", "WARNING", "ERROR"}}};
 }
 
@@ -188,16 +188,16 @@ int run(cli::command_line const& l) {
                        options.planning.max_load));
   while (!ends.wait(std::chrono::hours(1))) {
   }
-  log.info("told to shut down: the lease is released");
+  log.info("shutting down: released the lease");
   return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return cli::run_program({.command = "edl-controller", .flags = flags()},
-                          "Keeps the TrainingJobs of a Kubernetes cluster: lets them in, makes and replaces "
-                          "their masters, and gives\n"
-                          "their workers what room there is. docs/controller.md says how.",
-                          {argv + 1, argv + argc}, run);
+  return cli::run_program(
+      {.command = "edl-controller", .flags = flags()},
+      "Runs the TrainingJobs of a Kubernetes cluster: admits them, creates and replaces their masters, and "
+      "gives\ntheir workers the available room. See docs/controller.md.",
+      {argv + 1, argv + argc}, run);
 }

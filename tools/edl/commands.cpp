@@ -73,7 +73,7 @@ std::vector<command const*> commands_in(std::string const& group) {
 std::string group_help(std::string const& group) {
   std::string text = fmt::format("usage: edl {} COMMAND [arguments] [flags]\n\nCommands\n", group);
   for (command const* c : commands_in(group)) text += fmt::format("  {:<14} {}\n", c->name, c->help);
-  return text + fmt::format("\n`edl {} COMMAND --help` tells more of one.\n", group);
+  return text + fmt::format("\n`edl {} COMMAND --help` describes one.\n", group);
 }
 
 int dispatch(words const& line) {
@@ -140,7 +140,7 @@ std::vector<command> const& commands() {
       {"sweep",
        "--job_name=NAME --by=METRIC --grid=NAME=VALUE,… --max_step=N --image_name=IMAGE "
        "--model_def=PROGRAM --training_data=PATH --validation_data=PATH [flags]",
-       "search hyperparameters by jobs in the cluster, and tell which are the best",
+       "search hyperparameters by jobs in the cluster, and report the best",
        "edl sweep --job_name=rates --image_name=zoo:1 --model_def=mnist --training_data=/data/train \\\n"
        "    --validation_data=/data/test --volume=claim_name=data,mount_path=/data "
        "--checkpoint_dir=/data/rates \\\n"
@@ -164,14 +164,14 @@ std::vector<command> const& commands() {
        convert_job_flags, convert_job},
       {"get",
        "jobs [NAME] [flags]",
-       "list jobs: how far they are, and how many pods they have",
+       "list jobs, with their progress and their pods",
        "edl get jobs\nedl get jobs -A -o json",
        get_flags,
        get,
        {"jobs"}},
       {"describe",
        "JOB [flags]",
-       "show a job, its pods and what happened to them",
+       "show a job, its pods and their events",
        "edl describe mnist",
        describe_flags,
        describe_job,
@@ -187,7 +187,7 @@ std::vector<command> const& commands() {
        true},
       {"explain",
        "JOB [flags]",
-       "tell in words why a job waits, and why its pods were replaced",
+       "explain why a job waits, and why its pods were replaced",
        "edl explain mnist",
        explain_flags,
        explain,
@@ -195,7 +195,7 @@ std::vector<command> const& commands() {
        true},
       {"scale",
        "JOB [--num_workers=N|auto] [--num_ps_pods=M] [flags]",
-       "change how many pods a running job has",
+       "change the number of pods of a running job",
        "edl scale mnist --num_workers=8",
        scale_flags,
        scale,
@@ -227,7 +227,7 @@ std::vector<command> const& commands() {
        true},
       {"audit",
        "DIRECTORY|JOB [flags]",
-       "tell what became of every record",
+       "account for every record",
        "edl audit /data/checkpoints\nedl audit mnist",
        audit_flags,
        audit,
@@ -235,7 +235,7 @@ std::vector<command> const& commands() {
        true},
       {"history",
        "DIRECTORY|JOB [flags]",
-       "tell how the loss and the metrics of a training went, or draw it",
+       "print or draw the course of the loss and the metrics of a training",
        "edl history /data/checkpoints --plot=curve.svg\nedl history mnist -o csv",
        history_flags,
        print_history,
@@ -249,21 +249,22 @@ std::vector<command> const& commands() {
        "edl zoo build --image=zoo:1 .", zoo_flags_of<build>, zoo_as<build>},
       {"zoo push", "IMAGE", "push an image to its registry", "edl zoo push registry.example.com/zoo:1",
        zoo_flags_of<push>, zoo_as<push>},
-      {"data inspect", "PATH [flags]", "tell what records lie at a path", "edl data inspect data/mnist/train",
+      {"data inspect", "PATH [flags]", "describe the records at a path", "edl data inspect data/mnist/train",
        inspect_flags, inspect},
-      {"data analyze", "PATH [flags]", "tell the statistics of each feature, for a model to use",
+      {"data analyze", "PATH [flags]", "compute the statistics of each feature, for a model to use",
        "edl data analyze data/census/train\nedl data analyze census.csv --to=statistics", analyze_flags,
        analyze},
       {"data convert", "--from=PATH --to=DIRECTORY [flags]", "write records of any format as RecordIO files",
        "edl data convert --from=cifar-10-batches-bin/train --to=data/cifar10/train", convert_flags, convert},
       {"data make", "DIRECTORY [flags]", "write published data sets or drawn digits as RecordIO files",
        "edl data make data", make_flags, make},
-      {"simulate", "[WORKLOAD…] [flags]", "tell what the autoscaler would make of a workload in a cluster",
+      {"simulate", "[WORKLOAD…] [flags]", "predict the autoscaler's decisions for a workload in a cluster",
        "edl simulate examples/simulate/two-teams.yaml --svg=two-teams.svg\n"
        "edl simulate --generate=100 --nodes=50 --policy=completion\n"
        "edl simulate workload-1.csv --applications=traces --batch=changing",
        simulate_flags, simulate},
-      {"serve", "--image=IMAGE --model_path=PATH [flags]", "print what serves a model in a cluster",
+      {"serve", "--image=IMAGE --model_path=PATH [flags]",
+       "print the objects that serve a model in a cluster",
        "edl serve --image=registry.example.com/mnist:1 --model_path=/data/checkpoints | kubectl apply -f -",
        serve_flags, serve},
       {"export", "PROGRAM --checkpoint_dir_for_init=MODEL --export_onnx=FILE [flags]",
@@ -275,13 +276,13 @@ std::vector<command> const& commands() {
        "edl controller install\nedl controller install --image=registry.example.com/edl-controller:1\n"
        "edl controller install --yaml=- | kubectl delete -f -",
        install_controller_flags, install_controller},
-      {"rbac", "[flags]", "print or apply the least that a namespace must allow",
+      {"rbac", "[flags]", "print or apply the permissions that jobs need in a namespace",
        "edl rbac -n team\nedl rbac --apply", rbac_flags, rbac},
       {"doctor", "[flags]", "check access, permissions, images and volumes",
        "edl doctor\nedl doctor -n team --volume=claim_name=data,mount_path=/data", doctor_flags, doctor},
       {"completion",
        "bash|zsh|fish",
-       "print what makes a shell complete edl's commands and flags",
+       "print the script by which a shell completes edl's commands and flags",
        "source <(edl completion bash)",
        completion_flags,
        completion,
@@ -322,8 +323,7 @@ std::string help() {
       "edl: elastic deep learning on Kubernetes\n\n"
       "usage: edl COMMAND [arguments] [flags]\n\nCommands\n";
   for (command const& c : commands()) text += fmt::format("  {:<14} {}\n", c.name, c.help);
-  text +=
-      fmt::format("  {:<14} {}\n", "help", "tell more of a command: edl help COMMAND, or edl COMMAND --help");
+  text += fmt::format("  {:<14} {}\n", "help", "describe a command: edl help COMMAND, or edl COMMAND --help");
   text += fmt::format("  {:<14} {}\n", "--version", "print the version");
   return text +
          "\nExit codes\n"
@@ -352,7 +352,7 @@ std::string help(command const& c) {
     for (gone_flag const& g : gone_flags()) gone += (gone.empty() ? "--" : ", --") + g.flag.name;
     text += "\nFlags of the model's program, which are checked and handed on to it\n\n" +
             describe(is_sweep ? sweep_model_flags() : model_flags(is_job ? c.name : train)) +
-            "\nFlags that are read and do nothing, which they say: " + gone + "\n";
+            "\nFlags that are read and do nothing, with a note: " + gone + "\n";
   }
   return text + "\nExamples\n" + examples;
 }

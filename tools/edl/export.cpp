@@ -40,14 +40,14 @@ std::string path_of(std::string const& program) {
                     "--checkpoint_dir_for_init",
                     program));
   if (program.find('/') != program.npos) {
-    if (!fs::exists(program, code)) throw usage_error(fmt::format("there is no program {}", program));
-    if (!runs(program)) throw usage_error(fmt::format("{} is no program: it cannot be run", program));
+    if (!fs::exists(program, code)) throw usage_error(fmt::format("no program {}", program));
+    if (!runs(program)) throw usage_error(fmt::format("{} is not a program: it cannot be run", program));
     return program;
   }
   char const* const path = std::getenv("PATH");
   for (std::string const& folder : split(path ? path : "", ':'))
     if (std::string const file = folder + '/' + program; runs(file)) return file;
-  throw usage_error(fmt::format("there is no program '{}' in PATH: {}", program,
+  throw usage_error(fmt::format("no program '{}' in PATH: {}", program,
                                 runs("./" + program) ? "the one that is here is ./" + program
                                                      : "give the path of the one that edl_add_model made"));
 }
@@ -83,7 +83,7 @@ int export_model(words const& line) {
   argv.push_back(nullptr);
   cli::flush_output();
   pid_t const pid = ::fork();
-  if (pid < 0) throw error(fmt::format("no process can be started: {}", std::strerror(errno)));
+  if (pid < 0) throw error(fmt::format("cannot start a process: {}", std::strerror(errno)));
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // whatever ends this command ends its program
     ::sigset_t none;

@@ -47,7 +47,7 @@ outcome run(std::vector<std::string> const& command, output how) {
     throw error(fmt::format(
         "{}: {}: install a container engine (on Debian: apt-get install docker.io) or name another "
         "one's command in EDL_DOCKER (podman)",
-        command[0], failure == ENOENT ? "there is no such program" : std::strerror(failure)));
+        command[0], failure == ENOENT ? "no such program" : std::strerror(failure)));
   }
   outcome result;
   char buffer[4096];
@@ -85,17 +85,17 @@ std::string engine_advice(std::string const& program, std::string const& complai
            "then log "
            "in again), or take an engine that needs no daemon (EDL_DOCKER=podman)";
   if (says("Cannot connect to the Docker daemon") || says("daemon is running") || says("daemon running"))
-    return ": the engine does not run: start it (sudo systemctl start docker) or say where it is "
+    return ": the engine does not run: start it (sudo systemctl start docker) or give its address "
            "(DOCKER_HOST)";
   if (says("does not exist locally") || says("image not known") || says("No such image"))
-    return ": there is no such image here: `edl zoo build --image=…` makes it";
+    return ": no such image here: `edl zoo build --image=…` makes it";
   if (says("denied") || says("nauthorized") || says("authentication required") || says("no basic auth"))
     return fmt::format(
         ": the registry does not let this user in: `{} login REGISTRY` first; and the image's name must "
         "begin with a registry and a repository that are yours",
         program);
   if (says("connection refused") || says("no such host") || says("i/o timeout"))
-    return ": the registry does not answer: does the image's name begin with the right one?";
+    return ": the registry does not reply: does the image's name begin with the right one?";
   return "";
 }
 
@@ -110,15 +110,14 @@ void container_engine::build(std::string const& image, std::string const& folder
                              std::vector<std::string> const& more) const {
   std::string const file = (std::filesystem::path(folder) / "Dockerfile").string();
   if (!std::filesystem::exists(file))
-    throw error(fmt::format(
-        "{}: there is no such file: `edl zoo init` makes it, in the folder where it is called", file));
+    throw error(fmt::format("{}: no such file: `edl zoo init` makes it, in its working directory", file));
   check();
   std::vector<std::string> command{program_, "build", "--tag", image, "--file", file};
   command.insert(command.end(), more.begin(), more.end());
   command.push_back(folder);
   if (outcome const o = run(command, output::shown); o.code != 0)
     throw error(
-        fmt::format("the image {} was not built: {} build ended with code {}; its last lines, above, say why",
+        fmt::format("the image {} was not built: {} build ended with code {}; see its last lines above",
                     image, program_, o.code));
 }
 

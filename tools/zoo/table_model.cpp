@@ -128,8 +128,7 @@ class writer {
     for (auto const& [name, c] : all_)
       if (name != label_) take(name, c);
     if (numbers_ + id_columns_.size() == 0)
-      throw usage_error(
-          fmt::format("{}: there is no column to learn '{}' from", path_, printable(label_, 64)));
+      throw usage_error(fmt::format("{}: no column to learn '{}' from", path_, printable(label_, 64)));
     set_label();
     write_source();
     write_test();
@@ -184,9 +183,10 @@ class writer {
       return leave_out(name, "each record has the same value");
     if (all_dates(c, words_)) return take_date(name, c);  // also where each record has another
     if (std::string const* const stray = stray_among_dates(c, words_))
-      note(fmt::format(
-          "column '{}' is taken for words, as '{}' is no date: mend such cells, or name them with --missing",
-          printable(name, 64), printable(*stray, 64)));
+      note(
+          fmt::format("column '{}' is taken for words, because '{}' is not a date: correct such cells, or "
+                      "name them with --missing",
+                      printable(name, 64), printable(*stray, 64)));
     if (names_records(c)) return leave_out(name, "nearly each record has a value of its own");
     if (c.values > c.records) return leave_out(name, "it has several values a record");
     std::string const member = names_.of(name);

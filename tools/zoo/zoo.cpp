@@ -161,7 +161,7 @@ std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here
   if (std::string const path = flags.text("cluster_spec"); !path.empty()) {
     check_word("cluster_spec", path);
     if (!fs::is_regular_file(here / path))
-      throw usage_error(fmt::format("--cluster_spec={}: there is no such file", path));
+      throw usage_error(fmt::format("--cluster_spec={}: no such file", path));
     std::string const name = fs::path(path).filename().string();
     if (!fs::equivalent((here / path).parent_path(), here)) files.push_back({name, read(here / path)});
     cluster_spec = fmt::format("COPY {} /cluster_spec/\n", name);
@@ -198,10 +198,10 @@ std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here
   for (std::string_view const name : features::pieces(wanted)) models.emplace_back(name);
   for (std::string const& name : models)
     if (name != "all" && !model_folders().contains(name))
-      throw usage_error(fmt::format("--models={}: '{}' is none of {}, all", wanted, name,
+      throw usage_error(fmt::format("--models={}: unknown model '{}'; expected {}, all", wanted, name,
                                     fmt::join(model_folders(), ", ")));
   bool const has_one = fs::exists(here / zoo / "CMakeLists.txt");
-  if (has_one) fmt::print(out, "kept    {}: there is a zoo in it\n", zoo);
+  if (has_one) fmt::print(out, "kept    {}: it has a zoo\n", zoo);
   auto const is_wanted = [&](std::string const& folder) {
     return std::ranges::find(models, folder) != models.end() ||
            std::ranges::find(models, "all") != models.end();
@@ -231,12 +231,12 @@ int init(words const& line, fs::path const& here, std::ostream& out) {
   std::optional<table_model> table;
   if (std::string const from = flags.text("from"); !from.empty()) {
     if (flags.text("label").empty())
-      throw usage_error("--from needs --label: which column is the model to learn?");
+      throw usage_error("--from needs --label: name the column that the model is to learn");
     table =
         model_of_table((here / from).lexically_normal().string(), flags.text("label"), flags.text("missing"));
     for (std::string const& note : table->notes) fmt::print(out, "note: {}\n", note);
   } else if (!flags.text("label").empty()) {
-    throw usage_error("--label needs --from: of which table is it a column?");
+    throw usage_error("--label needs --from: name the table that has the column");
   }
   std::string other;  // zoo, which the Dockerfile was of
   for (made_file const& f : zoo_files(flags, here, table, out)) {
@@ -253,7 +253,7 @@ int init(words const& line, fs::path const& here, std::ostream& out) {
     if (there && now == f.content) {
       fmt::print(out, "kept    {}: nothing has changed\n", f.path.string());
     } else if (there && !force && !(f.ours && as_it_was_made(now))) {
-      fmt::print(out, "kept    {}: it was there, and is another; --force writes it anew\n", f.path.string());
+      fmt::print(out, "kept    {}: it exists, and differs; --force overwrites it\n", f.path.string());
       kept.push_back(f.path.string());
     } else {
       write(path, f.content);
@@ -263,8 +263,8 @@ int init(words const& line, fs::path const& here, std::ostream& out) {
   // The flags stand in the Dockerfile alone: without it they would be forgotten in silence.
   if (std::ranges::find(kept, "Dockerfile") != kept.end())
     throw error(
-        "Dockerfile: someone has written or changed it, and what was asked for is not in it: --force writes "
-        "it anew");
+        "Dockerfile: somebody has written or changed it, and it lacks the requested lines: --force "
+        "overwrites it");
   if (!other.empty())
     fmt::print(
         out,
@@ -329,7 +329,7 @@ std::vector<flag> zoo_flags(std::string const& command) {
             {.name = "extra_pypi_index", .help = "is read, and means nothing here"},
             {.name = "force",
              .fallback = "false",
-             .help = "write files anew that are there",
+             .help = "overwrite existing files",
              .type = flag::value_type::truth}};
   if (command == "build") return {{.name = "image", .help = "name of the image"}};
   return {};

@@ -106,7 +106,7 @@ TEST_CASE("what is wrong with a scenario is told with its place") {
   CHECK(says("nodes: [{resources: {cpu: 1}, count: 0}]") ==
         "s.yaml.nodes[0].count: expected a number from 1 to 100000");
   CHECK(says("nodes: [{resources: {cpu: 1}}]\njobs: [{nam: a}]")
-            .find("s.yaml.jobs[0]: 'nam' is unknown; there are name") == 0);
+            .find("s.yaml.jobs[0]: 'nam' is unknown; expected one of name") == 0);
   CHECK(says("nodes: [{resources: {cpu: 1}}]\njobs: [{name: a, min: 3, max: 2, worker: {cpu: 1}, records: "
              "5}]") == "s.yaml.jobs[0]: max 2 is less than min 3");
   CHECK(

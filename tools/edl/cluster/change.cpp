@@ -60,11 +60,10 @@ live_job await_controller(cluster& c, std::string const& job, std::int64_t gener
     bool const seen = now.resource.status.observed_generation >= generation;
     if (seen && (now.resource.finished() || reached(now.resource))) return now;
     if (clock::now() > until)
-      throw error(fmt::format("{0} within {1} s: {2}; the request stays", what, limit.count(),
-                              seen ? fmt::format("`edl explain {}` tells why", c.named(job))
-                                   : fmt::format("no controller has read it; `edl doctor{}` says whether "
-                                                 "there is one",
-                                                 c.reach)));
+      throw error(fmt::format(
+          "{0} within {1} s: {2}; the request stays", what, limit.count(),
+          seen ? fmt::format("`edl explain {}` shows why", c.named(job))
+               : fmt::format("no controller has read it; `edl doctor{}` checks for one", c.reach)));
     std::this_thread::sleep_for(200ms);
   }
 }
@@ -90,7 +89,7 @@ int scale_training_job(command_line const& l, cluster& c, live_job const& of) {
   std::uint32_t workers = w.replicas.value_or(0);
   if (l.given("num_ps_pods"))
     throw usage_error(fmt::format(
-        "--num_ps_pods: a TrainingJob keeps its servers; delete '{}' and create it anew to have others",
+        "--num_ps_pods: a TrainingJob keeps its servers; delete '{}' and create it again to have others",
         job.name));
   if (l.given("num_workers")) {
     bool const chosen = l.text("num_workers") != "auto";
@@ -112,7 +111,7 @@ int scale_training_job(command_line const& l, cluster& c, live_job const& of) {
   };
   live_job const now =
       await_controller(c, job.name, changed.resource.generation, std::chrono::seconds(l.number("timeout")),
-                       announced, fmt::format("job '{}' was not told its new size", job.name));
+                       announced, fmt::format("the request to resize job '{}' was not delivered", job.name));
   if (waits_for_room(now.resource))
     fmt::print("job {}: has the new size when it starts: {}\n", job.name,
                now.resource.spec.suspend ? fmt::format("`edl resume {}` lets it", c.named(job.name))
@@ -149,8 +148,8 @@ int set_suspended(command_line const& l, bool yes) {
   auto const of = find_training_job(c, name);
   if (!of) {
     master_of(c, name);  // says that there is no such job
-    throw error(fmt::format("job '{}' is no TrainingJob and cannot be {}: `edl submit` makes jobs that can",
-                            name, what));
+    throw error(fmt::format(
+        "job '{}' is not a TrainingJob and cannot be {}: `edl submit` makes jobs that can", name, what));
   }
   if (of->fault.empty() && of->resource.finished()) refuse_ended(of->resource, what);
   bool const loses = yes && of->fault.empty() && !keeps_state(of->resource);
@@ -162,7 +161,7 @@ int set_suspended(command_line const& l, bool yes) {
   live_job const changed = change_training_job(c, name, {{"spec", {{"suspend", yes}}}});
   fmt::print("job {} is {}{}\n", name, yes ? "being suspended" : "resumed",
              yes ? fmt::format("; `edl resume {}` lets it {}", c.named(name), loses ? "begin anew" : "go on")
-                 : "; it starts when there is room");
+                 : "; it starts when the cluster has room");
   std::fflush(stdout);
   if (!l.truth("wait")) return done;
   await_controller(
@@ -225,12 +224,11 @@ int remove(words const& line) {
       if (!answered([&] { pods = c.pods_of(job); }, until, announced)) continue;
       if (pods.empty() && !find_training_job(c, job)) break;
       if (clock::now() > until)
-        throw error(
-            pods.empty()
-                ? fmt::format("job '{}' is still there after {} s, without pods: a finalizer holds it", job,
-                              limit.count())
-                : fmt::format("{} pods of job '{}' are still there after {} s, {} among them", pods.size(),
-                              job, limit.count(), text_at(pods[0], "/metadata/name")));
+        throw error(pods.empty()
+                        ? fmt::format("job '{}' still exists after {} s, without pods: a finalizer holds it",
+                                      job, limit.count())
+                        : fmt::format("{} pods of job '{}' still exist after {} s, {} among them",
+                                      pods.size(), job, limit.count(), text_at(pods[0], "/metadata/name")));
       std::this_thread::sleep_for(500ms);
     }
   return done;
@@ -239,19 +237,19 @@ int remove(words const& line) {
 std::vector<flag> scale_flags() {
   auto all = cluster_flags();
   all.push_back({.name = "num_workers",
-                 .help = "workers that there are to be; auto: as many as the autoscaler gives a TrainingJob",
+                 .help = "number of workers to run; auto: as many as the autoscaler gives a TrainingJob",
                  .choices = {"auto"},
                  .type = flag::value_type::whole,
                  .least = 1,
                  .most = 10000});
   all.push_back({.name = "num_ps_pods",
-                 .help = "servers that there are to be",
+                 .help = "number of servers to run",
                  .type = flag::value_type::whole,
                  .least = 1,
                  .most = 10000});
   all.push_back({.name = "timeout",
                  .fallback = "30",
-                 .help = "seconds to wait for the master's answer, or the controller's",
+                 .help = "seconds to wait for the master's reply, or the controller's",
                  .type = flag::value_type::whole,
                  .least = 1,
                  .most = 3600});
@@ -274,7 +272,7 @@ int scale(words const& line) {
   json pod = master_of(c, job);
   if (by_autoscaler)
     throw usage_error(
-        fmt::format("--num_workers=auto: job '{}' is no TrainingJob, so no autoscaler looks after it", job));
+        fmt::format("--num_workers=auto: job '{}' is not a TrainingJob, so no autoscaler manages it", job));
   if (pod_state const state = state_of(pod); state.ended)
     throw error(fmt::format("job '{}' has ended ({}): nothing of it can be scaled", job, state.status));
   std::string const path = c.path("pods", text_at(pod, "/metadata/name"));
@@ -288,18 +286,19 @@ int scale(words const& line) {
       return fmt::print("job {}: {}\n", job, printable(without_blanks(answer))), done;
     if (clock::now() > until)
       throw error(fmt::format(
-          "the master of job '{0}' did not answer within {1} s; it will when it runs: `edl explain {2}`", job,
+          "the master of job '{0}' did not reply within {1} s; it will when it runs: `edl explain {2}`", job,
           limit.count(), c.named(job)));
     std::this_thread::sleep_for(200ms);
   }
 }
 
 std::vector<flag> suspend_flags() {
-  auto all = waiting_flags("return when it has no pods any more");
-  all.push_back({.name = "lose_progress",
-                 .fallback = "false",
-                 .help = "also a job that writes no checkpoints, and begins anew when it is resumed",
-                 .type = flag::value_type::truth});
+  auto all = waiting_flags("return when it no longer has pods");
+  all.push_back(
+      {.name = "lose_progress",
+       .fallback = "false",
+       .help = "also a job that writes no checkpoints, and restarts from the beginning when it is resumed",
+       .type = flag::value_type::truth});
   return all;
 }
 

@@ -56,11 +56,11 @@ std::vector<flag> cluster_flags() {
       {.name = "kubeconfig", .help = "kubeconfig file; without it $KUBECONFIG, then ~/.kube/config"},
       {.name = "force_use_kube_config_file",
        .fallback = "false",
-       .help = "inside a pod: take the kubeconfig file and not the pod's service account",
+       .help = "inside a pod: use the kubeconfig file instead of the pod's service account",
        .type = flag::value_type::truth},
       {.name = "request_timeout",
        .fallback = "10",
-       .help = "seconds that the cluster is asked again where it does not answer",
+       .help = "seconds to retry when the cluster does not reply",
        .type = flag::value_type::whole,
        .least = 0,
        .most = 3600},
@@ -100,10 +100,10 @@ std::string usual_account(cluster& c) {
   account const who = default_account(c);
   if (who.name == "default") return "";
   if (!who.seen)
-    note(fmt::format(
-        "which service accounts namespace '{}' has may not be looked at: the master runs as '{}', unless "
-        "--service_account names another",
-        c.space, who.name));
+    note(
+        fmt::format("you may not list the service accounts of namespace '{}': the master runs as '{}', "
+                    "unless --service_account names another",
+                    c.space, who.name));
   return who.name;
 }
 

@@ -131,13 +131,13 @@ int install_controller(words const& line) {
     } catch (k8s::api_error const& e) {
       // Trying makes no namespace, so that nothing can be tried in one that is still to be made.
       if (!try_only || e.code() != 404 || space.empty()) throw;
-      fmt::print("{} {} can be checked when namespace {} is there\n", kind, text_at(o, "/metadata/name"),
+      fmt::print("{} {} can be checked once namespace {} exists\n", kind, text_at(o, "/metadata/name"),
                  space);
       continue;
     }
     if (kind == definition && !try_only) await_established(c, path);
     fmt::print("{} {}{}{}\n", kind, text_at(o, "/metadata/name"),
-               space.empty() ? "" : " in namespace " + space, try_only ? " would be taken" : " is there");
+               space.empty() ? "" : " in namespace " + space, try_only ? " would be accepted" : " exists");
   }
   return done;
 }

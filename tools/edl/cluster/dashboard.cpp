@@ -26,7 +26,7 @@ using nlohmann::json;
 std::string text_of(json const& of) { return of.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 [[noreturn]] void unknown(std::string const& id) {
-  throw http::failure(404, fmt::format("there is no '{}'", printable(id)));
+  throw http::failure(404, fmt::format("no '{}'", printable(id)));
 }
 
 /// The runs of a directory.
@@ -39,8 +39,7 @@ struct directory_of_runs {
 overview_options over_directory(std::string const& path) {
   std::error_code unreadable;
   if (!std::filesystem::is_directory(path, unreadable))
-    throw error(
-        fmt::format("there is no directory '{}'; without one the page shows the jobs of a cluster", path));
+    throw error(fmt::format("no directory '{}'; without one the page shows the jobs of a cluster", path));
   auto const of = std::make_shared<directory_of_runs>(path);
   return {.what = "runs",
           .where = path,
@@ -154,14 +153,13 @@ std::vector<flag> dashboard_flags() {
                  .type = flag::value_type::truth});
   all.push_back({.name = "port",
                  .fallback = "0",
-                 .help = "of the page; 0: any free one",
+                 .help = "port of the page; 0: any free one",
                  .type = flag::value_type::whole,
                  .least = 0,
                  .most = 65535});
-  all.push_back(
-      {.name = "host",
-       .fallback = "127.0.0.1",
-       .help = "address that the page is served at; off this machine it wants the token that is printed"});
+  all.push_back({.name = "host",
+                 .fallback = "127.0.0.1",
+                 .help = "address of the page; from other machines it needs the printed token"});
   return all;
 }
 

@@ -33,7 +33,7 @@ void add_now(json const& pod, std::vector<happening> const& events, std::string 
   std::string const who = role_name(pod);
   if (s.status == "Terminating")
     to.now.push_back(
-        {"", who, fmt::format("is told to stop since {}", text_at(pod, "/metadata/deletionTimestamp"))});
+        {"", who, fmt::format("is shutting down since {}", text_at(pod, "/metadata/deletionTimestamp"))});
   else if (s.hinders)
     to.now.push_back({"", who,
                       sentence(s.hinders->reason, s.hinders->message, job) +
@@ -109,8 +109,9 @@ std::string waits_for(json const& pod, std::vector<happening> const& events, std
   if (last != nullptr && (last->warning || last->reason == "Pulling"))
     return sentence(last->reason, last->message, job, last->by);
   if (text_at(pod, "/spec/nodeName").empty())
-    return "waits for the scheduler, which has not looked at it yet";
-  return fmt::format("is being made on node {}, which says no more", text_at(pod, "/spec/nodeName"));
+    return "waits for the scheduler, which has not considered it yet";
+  return fmt::format("is being created on node {}, which reports nothing else",
+                     text_at(pod, "/spec/nodeName"));
 }
 
 explanation explain_pods(std::string const& job, json const& pods, std::vector<happening> const& events,
@@ -152,7 +153,7 @@ void explain_training_job(live_job const& of, std::string const& named, explanat
   else if (job.spec.suspend && !job.finished())
     now(controller::is_true(s, type::suspended)
             ? fmt::format("is suspended: `edl resume {}` lets it go on", named)
-            : "is being suspended: its workers hand back what they lease");
+            : "is being suspended: its workers return their leases");
   else if (auto const* resizing = controller::find_condition(s, type::resizing);
            resizing != nullptr && resizing->status == controller::truth::yes)
     now(resizing->message.empty() ? "its size is being changed" : resizing->message);

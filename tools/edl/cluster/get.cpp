@@ -153,7 +153,7 @@ std::vector<job_summary> jobs_of(cluster& c, bool everywhere, std::string& missi
 }
 
 int get(words const& line) {
-  command_line const l("get", get_flags(), line, 1, 2, "what to get (jobs)");
+  command_line const l("get", get_flags(), line, 1, 2, "kind of object (jobs)");
   std::string const& what = l.arguments()[0];
   if (what != "jobs" && what != "job")
     throw usage_error(fmt::format("edl get {}: expected jobs; `edl describe JOB` shows a job's pods", what));

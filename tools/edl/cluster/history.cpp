@@ -27,7 +27,7 @@ std::string_view element(std::string_view line) {
 app::history history_of_job(command_line const& l) {
   std::string const& job = l.arguments()[0];
   pod_answer const found = ask_pod(l, {"history"}, {"-o", "json"});
-  if (!found.succeeded) throw error("job '" + job + "' tells no history: " + found.text);
+  if (!found.succeeded) throw error("job '" + job + "' has no readable history: " + found.text);
   std::string lines;
   std::istringstream in(found.text);
   for (std::string text; std::getline(in, text);)
@@ -35,7 +35,7 @@ app::history history_of_job(command_line const& l) {
       lines.append(line) += '\n';
     else
       fmt::print(stderr, "{}\n", printable(text));
-  if (lines.empty()) throw error("job '" + job + "' tells no history");
+  if (lines.empty()) throw error("job '" + job + "' has no readable history");
   return app::history_from(lines, job);
 }
 

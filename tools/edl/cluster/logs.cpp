@@ -220,7 +220,7 @@ void print_logs(cluster& c, std::string const& job, log_options const& o) {
   json const pods = c.pods_of(job);
   if (pods.empty()) {
     if (auto const above = find_training_job(c, job); above)
-      throw error(fmt::format("job '{}' has no pods: it is {}; `edl explain {}` tells why", job,
+      throw error(fmt::format("job '{}' has no pods: it is {}; `edl explain {}` shows why", job,
                               status_of(above->resource), c.named(job)));
     throw no_such_job(c, job);
   }
@@ -250,8 +250,7 @@ void print_logs(cluster& c, std::string const& job, log_options const& o) {
     }
   }
   if (!any)
-    throw error(fmt::format("job '{}' has no such pod; `edl describe {}` lists those that there are", job,
-                            c.named(job)));
+    throw error(fmt::format("job '{}' has no such pod; `edl describe {}` lists its pods", job, c.named(job)));
 }
 
 void follow_logs(cluster& c, std::string const& job, log_options const& o) {
@@ -294,7 +293,7 @@ int end_of(cluster& c, std::string const& job) {
           fmt::print("job {} is done\n", job);
           return done;
         }
-        say(fmt::format("job '{}' failed: {}; `edl logs {}` and `edl explain {}` tell more", job,
+        say(fmt::format("job '{}' failed: {}; see `edl logs {}` and `edl explain {}`", job,
                         hindrance_of(*above), c.named(job), c.named(job)));
         return failed;
       }
@@ -311,8 +310,8 @@ int end_of(cluster& c, std::string const& job) {
         fmt::print("job {} is done\n", job);
         return done;
       }
-      say(fmt::format("job '{}' failed: {}; `edl logs {}` and `edl explain {}` tell more", job,
-                      last_words(c, pod), c.named(job), c.named(job)));
+      say(fmt::format("job '{}' failed: {}; see `edl logs {}` and `edl explain {}`", job, last_words(c, pod),
+                      c.named(job), c.named(job)));
       return failed;
     } catch (k8s::unreachable const& away) {
       say(fmt::format("{}; the job goes on, and so does the waiting", away.what()));
@@ -326,7 +325,7 @@ std::vector<flag> logs_flags() {
   auto all = cluster_flags();
   all.push_back({.name = "follow",
                  .fallback = "false",
-                 .help = "print what comes, of new pods too, until the job has ended",
+                 .help = "follow the logs, also of new pods, until the job has ended",
                  .aliases = {"f"},
                  .type = flag::value_type::truth});
   all.push_back({.name = "role", .help = "pods of one role only", .choices = {"master", "ps", "worker"}});

@@ -107,7 +107,7 @@ std::vector<flag> rbac_flags() {
   all.push_back({.name = "service_account", .fallback = "edl", .help = "account of the masters' pods"});
   all.push_back({.name = "users",
                  .fallback = "false",
-                 .help = "also the role edl-user, for people who submit jobs and are no administrators",
+                 .help = "also the role edl-user, for users without administrator rights to submit jobs",
                  .type = flag::value_type::truth});
   return all;
 }
@@ -117,8 +117,8 @@ int rbac(words const& line) {
   std::string const& account = l.text("service_account");
   if (!l.truth("apply")) {
     std::string text = fmt::format(
-        "# What jobs need: the account that their masters run as (`edl train --service_account={}`), and "
-        "what it may do.\n",
+        "# Jobs need the service account of their masters (`edl train --service_account={}`), with its "
+        "permissions.\n",
         account);
     for (json const& o : rbac_objects(l.text("namespace"), account, l.truth("users")))
       text += "---\n" + to_yaml(o);

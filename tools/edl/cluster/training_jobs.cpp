@@ -90,8 +90,9 @@ live_jobs list_training_jobs(cluster& c, bool everywhere) {
     for (json const& one : items) all.list.push_back(read(c, one));
   } catch (k8s::api_error const& bad) {
     if (bad.code() == 403 && knows_training_jobs(c))
-      all.missing = fmt::format("TrainingJobs are not shown: {}; `edl rbac --users{}` prints who may",
-                                bad.what(), everywhere ? c.reach : c.flags());
+      all.missing = fmt::format(
+          "TrainingJobs are not shown: {}; `edl rbac --users{}` prints the role that may list them",
+          bad.what(), everywhere ? c.reach : c.flags());
     else if (bad.code() != 404 && bad.code() != 403)
       throw;
   }
@@ -129,13 +130,13 @@ std::string hindrance_of(live_job const& of) {
   if (auto const* bad = ct::find_condition(s, condition_type::failed); bad && bad->status == ct::truth::yes)
     return said_by(*bad);
   if (job.finished()) return "";
-  if (!job.ours()) return fmt::format("spec.managedBy is {}, whose matter it is", job.spec.managed_by);
+  if (!job.ours())
+    return fmt::format("spec.managedBy is {}, the controller of this job", job.spec.managed_by);
   if (auto const* bad = ct::find_condition(s, condition_type::stalled); bad && bad->status == ct::truth::yes)
     return said_by(*bad);
   if (job.spec.suspend) return "";
   if (s.observed_generation == 0)
-    return fmt::format("no controller has looked at it yet: `edl doctor{}` says whether there is one",
-                       of.reach);
+    return fmt::format("no controller has read it yet: `edl doctor{}` checks for one", of.reach);
   if (auto const* admitted = ct::find_condition(s, condition_type::admitted);
       admitted && admitted->status == ct::truth::no)
     return said_by(*admitted);
@@ -212,11 +213,10 @@ error no_such_job(cluster& c, std::string const& job) {
     names.push_back(text_at(pod, "/metadata/labels/elasticdl-job-name"));
   for (live_job const& one : list_training_jobs(c, false).list) names.push_back(one.resource.name);
   std::string const near = cli::nearest(job, names);
-  return error(fmt::format("there is no job '{}' in namespace '{}'{}", job, c.space,
-                           !near.empty() ? "; did you mean " + near + "?"
-                           : names.empty()
-                               ? ", nor any other; -n names another namespace"
-                               : fmt::format("; `edl get jobs{}` lists those that there are", c.flags())));
+  return error(fmt::format("no job '{}' in namespace '{}'{}", job, c.space,
+                           !near.empty()   ? "; did you mean " + near + "?"
+                           : names.empty() ? ", nor any other; -n names another namespace"
+                                           : fmt::format("; `edl get jobs{}` lists all", c.flags())));
 }
 
 }  // namespace edl::tool

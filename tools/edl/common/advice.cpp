@@ -18,8 +18,8 @@ remark of_scheduling(std::string const& message, std::string const& flags) {
                     for_kubectl(flags))};
   if (has(message, "Insufficient"))
     return {"waits for room",
-            "ask for less with --worker_resource_request (or --ps_, --master_), free or add nodes, or "
-            "give a higher priority class"};
+            "request less with --worker_resource_request (or --ps_, --master_), free or add nodes, or give a "
+            "higher priority class"};
   if (has(message, "taint"))
     return {"no node takes it", "add tolerations with --cluster_spec, or untainted nodes"};
   if (has(message, "affinity") || has(message, "selector"))
@@ -50,13 +50,13 @@ remark advise(std::string const& reason, std::string const& message, std::string
   if (reason == "ErrImageNeverPull")
     return {"its image is not on the node",
             "build the image there, or give --image_pull_policy=IfNotPresent and push it to a registry"};
-  if (reason == "InvalidImageName") return {"its image's name is not one", "change --image_name"};
+  if (reason == "InvalidImageName") return {"its image has an invalid name", "change --image_name"};
   if (reason == "ErrImagePull" || reason == "ImagePullBackOff")
     return {"its image cannot be pulled",
-            "check --image_name, `edl zoo push` it, and give --image_pull_secrets where the registry asks "
-            "who you are"};
+            "check --image_name, `edl zoo push` it, and give --image_pull_secrets if the registry needs "
+            "credentials"};
   if (reason == "CreateContainerConfigError")
-    return {"something that it needs is not there",
+    return {"an object that it needs does not exist",
             fmt::format("`edl doctor{}` checks secrets and volumes", flags)};
   if (reason == "RunContainerError" || reason == "StartError" || reason == "ContainerCannotRun")
     return {"the container does not start", "--model_def must name a program of the image"};
@@ -66,34 +66,34 @@ remark advise(std::string const& reason, std::string const& message, std::string
     return {"it used more memory than its limit",
             "raise memory in --worker_resource_limit (or --ps_, --master_)"};
   if (reason == "Evicted")
-    return {"its node was short of something", "ask for what it needs with --…_resource_request"};
+    return {"its node was short of something", "request enough with --…_resource_request"};
   if (reason == "NodePressure") return {"one of its nodes is short of something", ""};
   if (reason == "NodeAvoided") return {"one of its nodes is not to be trusted", ""};
   if (reason == "Preempted" || reason == "Preempting")
-    return {"pods of a higher priority took its place", "it comes back as soon as there is room"};
+    return {"pods of a higher priority took its place", "it comes back as soon as it has room"};
   if (reason == "FailedMount" || reason == "FailedAttachVolume")
-    return {"a volume cannot be mounted", "--volume must name a claim or a directory that there is"};
+    return {"a volume cannot be mounted", "--volume must name an existing claim or directory"};
   if (reason == "FailedCreate" || has(message, "exceeded quota"))
     return {
         "the namespace's quota is used up",
-        fmt::format("`kubectl describe quota{}` shows it; ask for less, or raise it", for_kubectl(flags))};
+        fmt::format("`kubectl describe quota{}` shows it; request less, or raise it", for_kubectl(flags))};
   if (reason == "FailedCreatePodSandBox") return {"its node cannot make the pod", ""};
-  if (reason == "Unhealthy") return {"does not answer its node", ""};
-  if (reason == "CannotStart") return {"the cluster did not take a pod", ""};
+  if (reason == "Unhealthy") return {"does not reply to its node", ""};
+  if (reason == "CannotStart") return {"the cluster rejected a pod", ""};
   if (reason == "WorkerRelaunched") return {"a worker was replaced", ""};
   if (reason == "ServerRelaunched") return {"a server was replaced", ""};
   if (reason == "Scaled") return {"the job's size changed", ""};
   if (reason == "Finished") return {"the job is done", ""};
   if (reason == "Failed")
-    return {"the job failed", fmt::format("`edl logs {} --role=master` tells why", job)};
+    return {"the job failed", fmt::format("`edl logs {} --role=master` shows why", job)};
   if (reason == "Scheduled") return {"has a node", ""};
   if (reason == "Pulling") return {"its image is being pulled", ""};
-  if (reason == "Pulled") return {"its image is there", ""};
+  if (reason == "Pulled") return {"its image is present", ""};
   if (reason == "Created") return {"its container is made", ""};
   if (reason == "Started") return {"runs", ""};
-  if (reason == "Killing") return {"is told to stop", ""};
+  if (reason == "Killing") return {"is shutting down", ""};
   if (reason == "BackOff")
-    return {"is tried again after a pause", fmt::format("`edl logs {}` shows why it ended", job)};
+    return {"is retried after a pause", fmt::format("`edl logs {}` shows why it ended", job)};
   return {};
 }
 

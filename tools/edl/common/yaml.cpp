@@ -70,9 +70,8 @@ json convert(YAML::Node const& n, std::string const& origin, numbers how, int de
       for (auto const& entry : n) {
         std::string const key = entry.first.IsScalar() ? entry.first.Scalar() : "";
         if (key.empty() || object.contains(key))
-          throw usage_error(
-              fmt::format("{}: line {}: {}", origin, entry.first.Mark().line + 1,
-                          key.empty() ? "a name is missing" : "'" + key + "' stands there twice"));
+          throw usage_error(fmt::format("{}: line {}: {}", origin, entry.first.Mark().line + 1,
+                                        key.empty() ? "a name is missing" : "'" + key + "' occurs twice"));
         object[key] = convert(entry.second, origin, how, depth + 1, left);
       }
       return object;
@@ -96,7 +95,7 @@ void check_encoding(std::string const& text, std::string const& origin) {
       json(one).dump();
     } catch (json::type_error const&) {
       throw usage_error(
-          fmt::format("{}: line {}: its bytes are no UTF-8: save the file as UTF-8", origin, line));
+          fmt::format("{}: line {}: its bytes are not UTF-8: save the file as UTF-8", origin, line));
     }
     at = end + 1;
   }

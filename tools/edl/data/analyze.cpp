@@ -67,7 +67,7 @@ std::string number(double x) {
 void write(columns const& all, std::size_t buckets, std::string const& directory) {
   std::error_code failure;
   if (fs::exists(directory, failure) && !fs::is_empty(directory, failure))
-    throw error(fmt::format("{}: is there already; remove it, or write elsewhere", directory));
+    throw error(fmt::format("{}: already exists; remove it, or write elsewhere", directory));
   fs::path const last = fs::absolute(directory).lexically_normal();
   std::string const path = (last.has_filename() ? last : last.parent_path()).string();
   if (path.find_first_of(" \t\n\"'$\\`;&|<>()*?#~") != path.npos)
@@ -138,7 +138,7 @@ int analyze(words const& line) {
   auto const buckets = std::size_t(l.number("buckets"));
   columns const all =
       read_columns(*data::open_source(path, source_options_of(l)), std::size_t(l.number("most_words")));
-  if (all.empty()) throw data_error(fmt::format("{}: there are no records to analyze", path));
+  if (all.empty()) throw data_error(fmt::format("{}: no records to analyze", path));
   json list = json::array();
   for (auto const& [name, c] : all) {
     list.push_back(statistics_of(c, buckets));
@@ -164,7 +164,7 @@ int analyze(words const& line) {
   for (auto const& [name, c] : all)
     if (c.kind == example::kind::strings && !c.countable)
       fmt::print(stderr,
-                 "edl: feature '{}' has no vocabulary: its values are no words, or more than --most_words\n",
+                 "edl: feature '{}' has no vocabulary: its values are not words, or more than --most_words\n",
                  printable(name, 64));
   if (!l.text("to").empty()) write(all, buckets, l.text("to"));
   return done;

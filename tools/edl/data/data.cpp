@@ -239,12 +239,12 @@ void write_sheet(data::source const& of, std::string const& path) {
 }  // namespace
 
 std::vector<flag> source_flags() {
-  return {
-      {.name = "format",
-       .fallback = "auto",
-       .help = "of a file whose name does not say it: UCI's census income, Criteo's click logs, libFM's rows",
-       .choices = {"auto", "census", "criteo", "libfm"}},
-      missing_flag()};
+  return {{.name = "format",
+           .fallback = "auto",
+           .help = "format of a file without the usual extension: UCI's census income, Criteo's click logs, "
+                   "libFM's rows",
+           .choices = {"auto", "census", "criteo", "libfm"}},
+          missing_flag()};
 }
 
 data::source_options source_options_of(command_line const& l) {
@@ -272,8 +272,8 @@ std::vector<flag> inspect_flags() {
        .least = 0,
        .most = 1000},
       {.name = "columns",
-       .help = "file that says what becomes of a table's columns (EDL_COLUMNS); shows what it makes of the "
-               "first records"},
+       .help =
+           "file with the steps of a table's columns (EDL_COLUMNS); shows the result for the first records"},
       {.name = "to", .help = "PNG file to write with pictures of the records side by side"},
       output_flag()};
   std::ranges::move(source_flags(), std::back_inserter(all));

@@ -83,7 +83,7 @@ std::vector<flag> simulate_flags() {
       {.name = "policy", .fallback = "fair", .help = "which jobs get the rest once each job has its min"},
       {.name = "fixed",
        .fallback = "false",
-       .help = "give each job its max or nothing: what elasticity is compared with",
+       .help = "give each job its max or nothing, for comparison with elasticity",
        .type = flag::value_type::truth},
       {.name = "max_load",
        .fallback = "0.97",

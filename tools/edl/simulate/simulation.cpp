@@ -59,7 +59,7 @@ class simulation {
     now_ = never;
     if (!order_.empty()) now_ = spec(order_[0]).submitted;
     if (!loads_.empty()) now_ = std::min(now_, loads_[0].at);
-    if (now_ == never) throw usage_error("there is nothing to simulate: neither a job nor a service's load");
+    if (now_ == never) throw usage_error("nothing to simulate: neither a job nor a service's load");
     start_ = until_ = now_;
     next_tick_ = std::ceil(now_ / by.decide_every) * by.decide_every;
     service_pods_.resize(what.services.size());

@@ -51,7 +51,7 @@ class field {
       if (std::find(names.begin(), names.end(), name) == names.end()) {
         std::string list;
         for (std::string const& n : names) list += (list.empty() ? "" : ", ") + n;
-        wrong("'" + name + "' is unknown; there are " + list);
+        wrong("'" + name + "' is unknown; expected one of " + list);
       }
   }
   std::vector<field> list() const {
@@ -163,8 +163,8 @@ double seconds_of(std::string const& time, csv const& in, std::size_t row) {
   if (std::sscanf(time.c_str(), "%4d-%2d-%2d %2d:%2d:%2d%n", &t.tm_year, &t.tm_mon, &t.tm_mday, &t.tm_hour,
                   &t.tm_min, &t.tm_sec, &end) != 6 ||
       end != int(time.size()))
-    throw usage_error(
-        fmt::format("{}: '{}' is no time: 2017-10-09 07:01:55", in.place(row), printable(time, 40)));
+    throw usage_error(fmt::format("{}: '{}' is not a time such as 2017-10-09 07:01:55", in.place(row),
+                                  printable(time, 40)));
   t.tm_year -= 1900;
   --t.tm_mon;
   return double(timegm(&t));
@@ -208,7 +208,7 @@ scenario read_pollux(std::string const& path, std::string const& applications, b
   for (std::size_t r = 0; r < in.rows(); ++r) {
     std::string const& app = in.text(r, 2);
     if (app.find('/') != app.npos || app.empty())
-      throw usage_error(fmt::format("{}: '{}' is no application", in.place(r), printable(app, 40)));
+      throw usage_error(fmt::format("{}: '{}' is not an application", in.place(r), printable(app, 40)));
     auto& measured = known[app];
     if (!measured) measured = std::make_shared<pollux_application>(applications + "/" + app);
     int const size = int(in.number(r, 4, 1, 1e9));

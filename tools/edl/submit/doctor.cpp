@@ -127,7 +127,7 @@ class examination {
     };
     if (v && *v < k8s::oldest_server)
       add("fail", "version",
-          fmt::format("TrainingJobs need {} or later, whose API server checks their rules",
+          fmt::format("TrainingJobs need {} or later, with an API server that checks their rules",
                       since(k8s::oldest_server)),
           "`edl train` submits jobs that need no TrainingJob");
     else if (!k8s::knows_restart_rules(v))
@@ -146,7 +146,7 @@ class examination {
       add("ok", "user", text_at(me, "/status/userInfo/username", "?"));
     } catch (k8s::api_error const& bad) {
       if (bad.code() == 404)
-        add("note", "user", "the server does not say who you are");
+        add("note", "user", "the server does not report your user name");
       else
         add(bad.code() == 401 ? "fail" : "note", "user", bad.what());
     }
@@ -196,8 +196,8 @@ class examination {
       account = usual.name;
       if (!usual.seen)
         add("note", "service account",
-            fmt::format("which of them namespace {} has may not be looked at: masters would run as '{}'",
-                        c().space, account),
+            fmt::format("you may not list those of namespace {}: masters would run as '{}'", c().space,
+                        account),
             fmt::format("let an administrator bind you to the role edl-user of `edl rbac --users{}`, or give "
                         "--service_account",
                         c().flags()));
@@ -207,7 +207,7 @@ class examination {
       } catch (k8s::api_error const& bad) {
         if (bad.code() == 404 && bad.message().find('"' + account + '"') != std::string::npos) {
           add("fail", "service account",
-              fmt::format("there is no service account '{}' in namespace {}", account, c().space),
+              fmt::format("no service account '{}' in namespace {}", account, c().space),
               fmt::format("`{}`",
                           shell_line({"kubectl", "create", "serviceaccount", account, "-n", c().space}) +
                               c().reach_of_kubectl()));
@@ -229,8 +229,8 @@ class examination {
                                     c().reach));
     } catch (k8s::api_error const& bad) {
       add("note", "master",
-          fmt::format("what service account '{}' may do is not shown: {}", account, bad.what()),
-          fmt::format("`edl rbac{}` prints what it needs", c().flags()));
+          fmt::format("the permissions of service account '{}' are not shown: {}", account, bad.what()),
+          fmt::format("`edl rbac{}` prints the permissions that it needs", c().flags()));
     }
   }
 
@@ -269,8 +269,8 @@ class examination {
               : "");
     } catch (k8s::api_error const& bad) {
       if (bad.code() == 404)
-        add("fail", "controller", fmt::format("there is no Deployment {} in namespace {}", at.name, at.space),
-            fmt::format("`edl controller install{}` makes it; another one's TrainingJobs say so in "
+        add("fail", "controller", fmt::format("no Deployment {} in namespace {}", at.name, at.space),
+            fmt::format("`edl controller install{}` makes it; TrainingJobs of another controller name it in "
                         "spec.managedBy",
                         c().reach));
       else
@@ -283,15 +283,14 @@ class examination {
       std::string const holder = text_at(lease, "/spec/holderIdentity");
       add(holder.empty() ? "fail" : "ok", "controller",
           holder.empty() ? "none of its replicas leads"
-                         : fmt::format("{} leads, and said so last at {}", holder,
+                         : fmt::format("{} leads, and last renewed its lease at {}", holder,
                                        text_at(lease, "/spec/renewTime", "?")),
           holder.empty() ? fmt::format("`kubectl logs -n {} deployment/{}{}` shows why", at.space, at.name,
                                        c().reach_of_kubectl())
                          : "");
     } catch (k8s::api_error const& bad) {
       add(bad.code() == 404 ? "fail" : "note", "controller",
-          bad.code() == 404 ? fmt::format("none of its replicas leads: there is no Lease {}", at.lease)
-                            : bad.what());
+          bad.code() == 404 ? fmt::format("none of its replicas leads: no Lease {}", at.lease) : bad.what());
     }
   }
 
@@ -358,7 +357,7 @@ class examination {
     add("ok", "priority class", fmt::format("{} is {}", name, text_at(found, "/value", "0")));
   } catch (k8s::api_error const& bad) {
     if (bad.code() == 404)
-      add("fail", "priority class", fmt::format("there is no class '{}'", name),
+      add("fail", "priority class", fmt::format("no class '{}'", name),
           name == "high" || name == "low"
               ? fmt::format("an administrator makes it: `kubectl apply -f k8s/priority-{}.yaml{}`", name,
                             c().reach_of_kubectl())
@@ -411,13 +410,13 @@ class examination {
       add("note", "image", fmt::format("{} must be on each node already: --image_pull_policy=Never", image));
     else if (!named)
       add("note", "image",
-          fmt::format("{} names no registry: nodes pull it from docker.io; whether it is there was not asked",
+          fmt::format("{} names no registry: nodes pull it from docker.io; edl did not check that it exists",
                       image),
           "give --image_pull_policy=Never where it is on the nodes, or name the registry");
     else
       add("note", "image",
-          fmt::format("nodes pull {} from {}; whether it is there was not asked", image, host),
-          fmt::format("`{} manifest inspect {}` asks", engine_name(), image));
+          fmt::format("nodes pull {} from {}; edl did not check that it exists", image, host),
+          fmt::format("`{} manifest inspect {}` checks", engine_name(), image));
   }
 
   /// The node that says it has the image; nodes tell of some of theirs only.

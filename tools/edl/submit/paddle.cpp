@@ -42,7 +42,7 @@ class reader {
     if (!object.is_object()) refuse(place_, "expected an object");
     for (auto const& [name, value] : object.items())
       if (!fields_.try_emplace(lower(name), name, &value).second)
-        refuse(at(name), "stands there twice, in different cases");
+        refuse(at(name), "occurs twice, in different cases");
   }
 
   /// The field, or null where it is not there. `type` is checked where it is given.
@@ -145,7 +145,7 @@ amounts read_amounts(json const& list, std::string const& place, reader const& f
       all[key] = amount;
     } catch (usage_error const&) {
       to.note(where,
-              "no flag asks for it: left out; write it into the resources of the template's container");
+              "no flag requests it: left out; write it into the resources of the template's container");
     }
   }
   return all;
@@ -162,8 +162,7 @@ void read_resources(reader& part, std::string const& role, conversion& to) {
   json const* v = part.take("resources", json::value_t::object);
   if (v == nullptr) {
     if (role != "master")
-      to.note(part.at("resources"),
-              fmt::format("is not there: --{}_resource_request says what is asked for", role));
+      to.note(part.at("resources"), fmt::format("is missing: --{}_resource_request sets the request", role));
     return;
   }
   reader r(*v, part.at("resources"), part.origin());
@@ -181,7 +180,7 @@ void read_resources(reader& part, std::string const& role, conversion& to) {
 
 constexpr std::int64_t most_pods = 10'000;
 
-constexpr char const* no_etcd = "there is no etcd: the master keeps the job's state itself";
+constexpr char const* no_etcd = "edl needs no etcd: the master keeps the job's state itself";
 constexpr char const* made_by_controller =
     "PaddlePaddle's controller fills it in for itself: left out; the role's template takes its place";
 
@@ -208,7 +207,7 @@ void read_trainer(json const& object, std::string const& origin, conversion& to,
 
 void read_servers(json const* object, std::string const& origin, conversion& to) {
   if (object == nullptr) {
-    to.note("spec.pserver", "is not there: the workers train without servers (AllreduceStrategy)");
+    to.note("spec.pserver", "is missing: the workers train without servers (AllreduceStrategy)");
     return;
   }
   reader s(*object, "spec.pserver", origin);
@@ -216,8 +215,8 @@ void read_servers(json const* object, std::string const& origin, conversion& to)
   if (most < least) s.refuse(s.at("max-instance"), fmt::format("{} is below min-instance, {}", most, least));
   if (most > least)
     to.note(s.at("max-instance"),
-            "servers keep the number that min-instance says, as with PaddlePaddle; "
-            "`edl scale --num_ps_pods` changes it");
+            "the number of servers stays min-instance, as with PaddlePaddle; `edl scale --num_ps_pods` "
+            "changes it");
   to.flag("num_ps_pods", std::to_string(least));
   read_resources(s, "ps", to);
   to.drop(s, "etcd-endpoint", no_etcd);
@@ -238,7 +237,7 @@ void read_spec(json const& object, std::string const& origin, conversion& to) {
   reader s(object, "spec", origin);
   if (std::string const image = s.text("image"); !image.empty()) to.flag("image_name", image);
   for (char const* name : {"port", "ports_num", "ports_num_for_sparse"})
-    to.drop(s, name, "pods have ports of their own, 50001 the master's; nothing is to be said");
+    to.drop(s, name, "pods have ports of their own, 50001 the master's; no flag is needed");
   json const* tolerant = s.take("fault_tolerant", json::value_t::boolean);
   if (tolerant != nullptr && !tolerant->get<bool>())
     to.note(s.at("fault_tolerant"), "every job of edl survives the loss of its pods, this one too");
@@ -267,7 +266,7 @@ void read_spec(json const& object, std::string const& origin, conversion& to) {
               "pods keep addresses of their own, because two of a job on one node would take the "
               "same ports");
   json const* trainer = s.take("trainer", json::value_t::object);
-  if (trainer == nullptr) s.refuse(s.at("trainer"), "is not there: it says how many workers there are to be");
+  if (trainer == nullptr) s.refuse(s.at("trainer"), "is missing: it gives the number of workers");
   read_trainer(*trainer, origin, to, passes);
   read_servers(s.take("pserver", json::value_t::object), origin, to);
   read_master(s.take("master", json::value_t::object), origin, to);
@@ -283,7 +282,7 @@ void read_spec(json const& object, std::string const& origin, conversion& to) {
 json texts(reader const& from, std::string const& name, json const* v) {
   if (v == nullptr) return json::object();
   for (auto const& [key, value] : v->items())
-    if (!value.is_string()) from.refuse(from.at(name) + "." + key, "expected a text: put it into quotes");
+    if (!value.is_string()) from.refuse(from.at(name) + "." + key, "expected a string: put it into quotes");
   return *v;
 }
 
@@ -301,7 +300,7 @@ paddle_job read_paddle_job(json const& document, std::string const& origin) {
     all.refuse("apiVersion", fmt::format("{}: expected paddlepaddle.org/v1", version));
   all.take("kind");
   json const* metadata = all.take("metadata", json::value_t::object);
-  if (metadata == nullptr) all.refuse("metadata", "is not there: its name is the job's");
+  if (metadata == nullptr) all.refuse("metadata", "is missing: its name is the job's");
   {
     // What an API server has added to it says nothing.
     auto const field = [&](char const* name, json::value_t type) -> json const* {
@@ -312,7 +311,7 @@ paddle_job read_paddle_job(json const& document, std::string const& origin) {
       return &*it;
     };
     json const* name = field("name", json::value_t::string);
-    if (name == nullptr) all.refuse("metadata.name", "is not there: pods are named after it");
+    if (name == nullptr) all.refuse("metadata.name", "is missing: pods are named after it");
     to.flag("job_name", name->get<std::string>());
     if (json const* space = field("namespace", json::value_t::string))
       to.flag("namespace", space->get<std::string>());

@@ -27,14 +27,14 @@ paddle_line line_from_paddle(json const& document, std::string const& origin, co
   for (std::string const& word : theirs.line) {
     std::string const name = word.substr(2, word.find('=') - 2);
     if (name == "cluster_spec_json" && (given.given("cluster_spec") || given.given("cluster_spec_json")))
-      throw usage_error(fmt::format(
-          "{}: its volumes and selectors stand where --cluster_spec would: leave the flag out, and "
-          "change what `edl convert` prints",
-          origin));
+      throw usage_error(
+          fmt::format("{}: its volumes and selectors conflict with --cluster_spec: leave the flag out, and "
+                      "change the output of `edl convert`",
+                      origin));
     if (name == "image_name")
       out.notes.push_back(
           given.given(name)
-              ? fmt::format("spec.image: --image_name={} takes the place of '{}'", given.text(name),
+              ? fmt::format("spec.image: --image_name={} replaces '{}'", given.text(name),
                             word.substr(word.find('=') + 1))
               : "spec.image: is kept; it must hold the model as a program of edl (`edl zoo build`)");
     if (!given.given(name)) out.line.push_back(word);
@@ -46,8 +46,8 @@ paddle_line line_from_paddle(json const& document, std::string const& origin, co
                                       given.text("model_def")));
   } else if (program == without_program::refused) {
     throw usage_error(
-        fmt::format("{}: {}: edl runs a program of its own in the place of '{}': --model_def names it",
-                    origin, entry, theirs_is));
+        fmt::format("{}: {}: edl runs a program of its own instead of '{}': --model_def names it", origin,
+                    entry, theirs_is));
   } else {
     out.line.push_back("--model_def=" + program_of_entrypoint(theirs_is));
     out.notes.push_back(
@@ -58,7 +58,7 @@ paddle_line line_from_paddle(json const& document, std::string const& origin, co
   if (out.needs_data) {
     out.line.push_back("--training_data=later");
     out.notes.push_back(
-        "spec.flags: lacks --training_data, which PaddlePaddle's jobs do not say: give it, or write it in");
+        "spec.flags: lacks --training_data, which PaddlePaddle's jobs do not have: give it, or write it in");
   }
   return out;
 }

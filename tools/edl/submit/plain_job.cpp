@@ -168,11 +168,10 @@ class made {
                     "another",
                     bad.what(), spec.space, reach));
   if (bad.reason() != "AlreadyExists") throw bad;
-  throw k8s::api_error(
-      bad.code(), bad.reason(), bad.message(),
-      fmt::format("there is a job '{0}' in namespace '{1}' already ({2}): `edl delete {0} -n {1}{3}` "
-                  "removes it, or give another --job_name",
-                  spec.name, spec.space, bad.message(), reach));
+  throw k8s::api_error(bad.code(), bad.reason(), bad.message(),
+                       fmt::format("job '{0}' already exists in namespace '{1}' ({2}): `edl delete {0} -n "
+                                   "{1}{3}` removes it, or give another --job_name",
+                                   spec.name, spec.space, bad.message(), reach));
 }
 
 /// Waits for the master's container to run.
@@ -267,11 +266,10 @@ int submit_plain(submission s) {
     return done;
   }
   if (find_training_job(c, s.spec.name))
-    throw k8s::api_error(
-        409, "AlreadyExists", "",
-        fmt::format("there is a TrainingJob '{0}' in namespace '{1}' already: `edl delete {0} -n {1}{2}` "
-                    "removes it, or give another --job_name",
-                    s.spec.name, c.space, c.reach));
+    throw k8s::api_error(409, "AlreadyExists", "",
+                         fmt::format("TrainingJob '{0}' already exists in namespace '{1}': `edl delete {0} "
+                                     "-n {1}{2}` removes it, or give another --job_name",
+                                     s.spec.name, c.space, c.reach));
   if (s.build) build_image(s);
   create_job(
       c.api, s.spec, net::token::random().secret(),

@@ -23,7 +23,7 @@ class walk {
 
   void value(json const& schema, json const& v, std::string const& path) const {
     if (schema.value("x-kubernetes-int-or-string", false)) {
-      if (!v.is_string() && !v.is_number_integer()) refuse(path, v, "expected a text or a whole number");
+      if (!v.is_string() && !v.is_number_integer()) refuse(path, v, "expected a string or a whole number");
     } else if (schema.contains("type")) {
       type(schema.at("type").get<std::string>(), v, path);
     }
@@ -61,7 +61,7 @@ class walk {
     refuse(path, v,
            t == "object"    ? "expected an object"
            : t == "array"   ? "expected a list"
-           : t == "string"  ? "expected a text; put it into quotes"
+           : t == "string"  ? "expected a string; put it into quotes"
            : t == "boolean" ? "expected true or false"
                             : "expected a number");
   }
@@ -91,7 +91,7 @@ class walk {
     // Matching recurses, a level for each character.
     if (auto const p = schema.find("pattern"); p != schema.end() && t.size() <= 4096)
       if (!std::regex_search(t, std::regex(p->get<std::string>())))
-        refuse(path, v, fmt::format("expected what matches {}", p->get<std::string>()));
+        refuse(path, v, fmt::format("expected a match of {}", p->get<std::string>()));
   }
 
   void number(json const& schema, json const& v, std::string const& path) const {
@@ -125,7 +125,7 @@ class walk {
         words names;
         for (auto const& [k, unused] : known.items()) names.push_back(k);
         std::string const near = cli::nearest(name, names);
-        throw usage_error(fmt::format("{}: {}: there is no such field{}", origin_, at(name),
+        throw usage_error(fmt::format("{}: {}: no such field{}", origin_, at(name),
                                       near.empty() ? "" : "; did you mean " + near + "?"));
       }
     }

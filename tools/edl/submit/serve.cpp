@@ -18,15 +18,17 @@ std::vector<flag> serve_flags() {
   using enum flag::value_type;
   return {
       {.name = "image", .help = "image with the model's program", .needed = true},
-      {.name = "model_path", .help = "in the pods, on the claim: what `serve` takes", .needed = true},
-      {.name = "program", .help = "the model's program; without it the last part of the image's name"},
-      {.name = "name", .help = "of the Deployment and the Service; without it PROGRAM-serve"},
-      {.name = "namespace", .help = "theirs; without it the one that they are applied to", .aliases = {"n"}},
-      {.name = "claim", .fallback = "fileserver-claim", .help = "PersistentVolumeClaim that is mounted"},
-      {.name = "mount_path", .fallback = "/data", .help = "where it is mounted"},
+      {.name = "model_path", .help = "path in the pods, on the claim, of the model to serve", .needed = true},
+      {.name = "program", .help = "the model's program; without it: the last part of the image's name"},
+      {.name = "name", .help = "name of the Deployment and the Service; without it: PROGRAM-serve"},
+      {.name = "namespace",
+       .help = "their namespace; without it: the one that they are applied to",
+       .aliases = {"n"}},
+      {.name = "claim", .fallback = "fileserver-claim", .help = "PersistentVolumeClaim to mount"},
+      {.name = "mount_path", .fallback = "/data", .help = "mount path of the claim"},
       {.name = "replicas", .fallback = "2", .help = "pods", .type = whole, .least = 1, .most = 1000},
-      {.name = "cpu", .fallback = "1", .help = "cores that a pod asks for"},
-      {.name = "memory", .fallback = "1Gi", .help = "memory that a pod may have, and asks for"}};
+      {.name = "cpu", .fallback = "1", .help = "cores that a pod requests"},
+      {.name = "memory", .fallback = "1Gi", .help = "memory limit and request of a pod"}};
 }
 
 std::vector<json> serve_objects(command_line const& l) {

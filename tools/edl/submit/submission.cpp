@@ -33,9 +33,8 @@ std::string outputs_of(command_line const& l, words& notes) {
     return directory;
   }
   throw usage_error(
-      "--prediction_outputs is needed: a directory of a --volume, because a pod's own files go with it; "
-      "there is no "
-      "--volume that can be written to");
+      "--prediction_outputs is needed: a directory of a --volume, because a pod's own files go with it; no "
+      "--volume is writable");
 }
 
 /// Settles the strategy and the numbers of pods; what the program's parser would make of them is not what a
@@ -70,8 +69,7 @@ std::vector<std::string> model_line(std::string const& command, command_line con
     if (own_flags.count(name) > 0 || own.count(name) == 0) continue;
     if (name == "checkpoint_steps" && value != "0" && l.text("checkpoint_dir").empty()) {
       notes.push_back(
-          fmt::format("--checkpoint_steps={}: no checkpoints are written, because --checkpoint_dir does not "
-                      "say where; give a "
+          fmt::format("--checkpoint_steps={}: no checkpoints are written without --checkpoint_dir; give a "
                       "directory of a --volume",
                       value));
       continue;
@@ -95,12 +93,12 @@ k8s::role_spec read_role(command_line const& l, std::string const& role) {
 std::string read_cluster_spec(command_line const& l) {
   std::string const &file = l.text("cluster_spec"), &text = l.text("cluster_spec_json");
   if (!file.empty() && !text.empty())
-    throw usage_error("--cluster_spec and --cluster_spec_json say the same: leave one out");
+    throw usage_error("--cluster_spec and --cluster_spec_json exclude each other: leave one out");
   if (file.empty() && text.empty()) return {};
   if (file.ends_with(".py"))
     throw usage_error(
-        fmt::format("--cluster_spec={}: Python is not run; write what it does as JSON or YAML (pod_spec, "
-                    "worker_pod_spec, …)",
+        fmt::format("--cluster_spec={}: edl does not run Python; write the changes as JSON or YAML "
+                    "(pod_spec, worker_pod_spec, …)",
                     file));
   std::string const origin = file.empty() ? "--cluster_spec_json" : "--cluster_spec=" + file;
   json const v = from_yaml(file.empty() ? text : read_small_file("--cluster_spec", file), origin);
@@ -159,9 +157,10 @@ std::string program_of(std::string const& model_def) {
   if (name.empty() ||
       name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+") !=
           std::string::npos)
-    throw usage_error(fmt::format(
-        "--model_def={}: expected the name of a program, or package.source.Symbol whose source names it",
-        model_def));
+    throw usage_error(
+        fmt::format("--model_def={}: expected the name of a program, or package.source.Symbol with the "
+                    "source named like it",
+                    model_def));
   return name;
 }
 

@@ -65,12 +65,12 @@ std::vector<wanted_job> from_objects(std::vector<json> const& documents, command
     } else if (is_training_job(one)) {
       for (auto const& [name, value] : given.in_order())
         if (!is_about_command(name))
-          throw usage_error(
-              fmt::format("--{}={}: the job stands in {}: change it there", name, value, given.text("file")));
+          throw usage_error(fmt::format("--{}={}: the job is defined in {}: change it there", name, value,
+                                        given.text("file")));
       check_training_job(one, origin);
       all.push_back({one, std::nullopt});
     } else {
-      note(fmt::format("{}: {} '{}' is no TrainingJob: `kubectl apply -f` makes it", origin,
+      note(fmt::format("{}: {} '{}' is not a TrainingJob: `kubectl apply -f` makes it", origin,
                        text_at(one, "/kind", "?"), text_at(one, "/metadata/name", "?")));
     }
   }
@@ -112,11 +112,10 @@ void create(cluster& c, wanted_job const& job, command_line const& l) {
       holder const who = holder_of_name(c, job);
       if (who == holder::ours) return;
       if (who == holder::another || clock::now() >= until)
-        throw k8s::api_error(
-            bad.code(), bad.reason(), bad.message(),
-            fmt::format("there is a job '{0}' in namespace '{1}' already ({2}): `edl delete {0} -n "
-                        "{1}{3}` removes it, or give another name",
-                        job.name(), c.space, bad.message(), c.reach));
+        throw k8s::api_error(bad.code(), bad.reason(), bad.message(),
+                             fmt::format("job '{0}' already exists in namespace '{1}' ({2}): `edl delete {0} "
+                                         "-n {1}{3}` removes it, or give another name",
+                                         job.name(), c.space, bad.message(), c.reach));
       if (!std::exchange(announced, true))
         note(fmt::format("job '{}' is being removed: waiting until its name is free", job.name()));
       std::this_thread::sleep_for(250ms);
@@ -133,11 +132,10 @@ void check_name(cluster& c, std::string const& name) {
     throw;
   }
   if (training_job_of_pod(pod).empty() && text_at(pod, "/metadata/deletionTimestamp").empty())
-    throw k8s::api_error(
-        409, "AlreadyExists", "",
-        fmt::format("there is a job '{0}' in namespace '{1}' already, of `edl train`: `edl delete {0} "
-                    "-n {1}{2}` removes it, or give another name",
-                    name, c.space, c.reach));
+    throw k8s::api_error(409, "AlreadyExists", "",
+                         fmt::format("job '{0}' of `edl train` already exists in namespace '{1}': `edl "
+                                     "delete {0} -n {1}{2}` removes it, or give another name",
+                                     name, c.space, c.reach));
 }
 
 /// Whether others have the room that it needs, which is no failure.

@@ -55,9 +55,8 @@ void make_directory(std::string const& output) {
   std::error_code failure;
   fs::create_directories(output, failure);
   if (failure)
-    throw usage_error(
-        fmt::format("--output={}: this directory cannot be made: {}; name one that can be written to", output,
-                    failure.message()));
+    throw usage_error(fmt::format("--output={}: cannot create this directory: {}; name a writable one",
+                                  output, failure.message()));
 }
 
 class sweep_run {
@@ -164,11 +163,10 @@ class sweep_run {
   }
 
   [[noreturn]] void refuse_name(turn const& t) const {
-    throw k8s::api_error(
-        409, "AlreadyExists", "",
-        fmt::format("there is a job '{0}' in namespace '{1}' that is not of this sweep: `edl delete {0} -n "
-                    "{1}{2}` removes it, or give another --job_name",
-                    t.job, cluster_.space, cluster_.reach));
+    throw k8s::api_error(409, "AlreadyExists", "",
+                         fmt::format("job '{0}' in namespace '{1}' does not belong to this sweep: `edl "
+                                     "delete {0} -n {1}{2}` removes it, or give another --job_name",
+                                     t.job, cluster_.space, cluster_.reach));
   }
 
   /// Waits for a name that is about to be free, until it has taken too long.
@@ -233,7 +231,7 @@ class sweep_run {
     }
     attempt = of->attempt;  // of an earlier one that was given up too soon, too
     t.uid = text_at(pod, "/metadata/uid");
-    fmt::print("trial {} ({}): job {} is there, and is waited for\n", i,
+    fmt::print("trial {} ({}): job {} exists already; waiting for it\n", i,
                train::write_settings(trials_[i].values), t.job);
     std::fflush(stdout);
   }
@@ -283,7 +281,7 @@ class sweep_run {
     // It may quote a log.
     std::string const why = printable(
         now.state == leaving  ? "somebody has deleted its job"
-        : now.state == unread ? "its master could not tell the result: the API server did not answer it"
+        : now.state == unread ? "its master could not report the result: the API server did not reply"
         : now.state == failed
             ? (text_at(*pod, "/status/phase") == "Failed" ? last_words(cluster_, *pod) : now.why)
             : now.why,
@@ -293,11 +291,10 @@ class sweep_run {
     trial.value = now.value;
     trial.failure = trial.value ? "" : why;
     replace_file(list_, app::to_json({sweep_.identity, trials_}));
-    std::string const how =
-        trial.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *trial.value)
-        : now.state == failed || now.state == unread
-            ? fmt::format("failed ({}); `edl logs {}` tells more", why, cluster_.named(t.job))
-            : fmt::format("failed ({})", why);
+    std::string const how = trial.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *trial.value)
+                            : now.state == failed || now.state == unread
+                                ? fmt::format("failed ({}); see `edl logs {}`", why, cluster_.named(t.job))
+                                : fmt::format("failed ({})", why);
     fmt::print("trial {} ({}), {}: {}\n", i, train::write_settings(trial.values),
                counted(trial.steps, "step"), how);
     std::fflush(stdout);
@@ -338,7 +335,7 @@ class sweep_run {
     if (!best) {
       fmt::print(stderr, "edl: every trial failed{}\n",
                  with_logs_.empty() ? std::string()
-                                    : fmt::format("; `edl logs {}` tells more", cluster_.named(with_logs_)));
+                                    : fmt::format("; see `edl logs {}`", cluster_.named(with_logs_)));
       return failed;
     }
     fmt::print("{}; the best is trial {}: --set \"{}\"\n", counted(trials_.size(), "trial"), *best,

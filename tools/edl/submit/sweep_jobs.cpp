@@ -37,14 +37,13 @@ bool is_set_by_sweep(std::string const& name) {
 
 std::string why_not_in_sweep(std::string const& name) {
   if (name == "early_stopping")
-    return "is not for a sweep, whose trials are compared after equal numbers of steps; leave it out";
+    return "is not for a sweep: it compares its trials after equal numbers of steps; leave it out";
   if (name.starts_with("export_"))
-    return "is of one model: export the best trial's by the command export; leave it out";
+    return "is for one model: export the best trial's with the command export; leave it out";
   if (name == "yaml") return "is not for a sweep; --dry_run prints the objects of its jobs";
   if (name == "save_best" || name == "keep_checkpoint_max")
     return "is set by the sweep, for each trial; leave it out";
-  if (is_set_by_sweep(name))
-    return "is about one job that somebody waits for, and a sweep looks after many; leave it out";
+  if (is_set_by_sweep(name)) return "is for one job, but a sweep runs many; leave it out";
   return "";
 }
 
@@ -72,7 +71,7 @@ std::vector<flag> own_flags() {
   for (flag& f : all) f.needed = false;  // a file may say it
   all.push_back({.name = "parallel",
                  .fallback = "4",
-                 .help = "jobs that are there at once, running or waiting for room",
+                 .help = "jobs that exist at once, running or waiting for room",
                  .type = whole,
                  .least = 1,
                  .most = 1024});
@@ -127,7 +126,7 @@ void check(cluster_sweep const& s) {
   command_line const& l = s.line;
   if (s.name.empty() || !l.given("job_name"))
     throw usage_error("--job_name is needed: the sweep's name, with which the names of its jobs begin");
-  if (!l.given("by")) throw usage_error("--by is needed: the metric that tells which trial is the best");
+  if (!l.given("by")) throw usage_error("--by is needed: the metric by which trials are ranked");
   if (!l.given("validation_data") && !l.given("validation_split"))
     throw usage_error(
         "a sweep needs --validation_data or --validation_split: its trials are compared on those records");
@@ -257,7 +256,7 @@ trial_state state_of_trial(json const& master, monitor const& by, std::string co
             .why = fmt::format("--by={}: the model's metrics are {}", by.metric, fmt::join(names, ", "))};
   }
   json const& value = metrics.at(by.metric);
-  if (!value.is_number()) return {.state = failed, .why = fmt::format("{} is no number", by.metric)};
+  if (!value.is_number()) return {.state = failed, .why = fmt::format("{} is not a number", by.metric)};
   return {.state = done, .value = value.get<double>()};
 }
 

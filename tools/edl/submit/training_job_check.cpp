@@ -73,9 +73,9 @@ class rules {
     }
     json const& containers = spec_.at(at);
     if (!containers.is_array() || containers.empty() || !containers[0].is_object())
-      refuse(where + ".spec.containers", "expected a list whose first container is the program's");
+      refuse(where + ".spec.containers", "expected a list with the program's container first");
     if (text_at(containers[0], "/image").empty())
-      refuse(where + ".spec.containers[0].image", "is missing: which image holds the model?");
+      refuse(where + ".spec.containers[0].image", "is missing: name the image that holds the model");
     for (std::size_t i = 0; i < containers.size(); ++i)
       resources(containers[i], fmt::format("{}.spec.containers[{}]", where, i));
   }
