@@ -338,11 +338,16 @@ TEST_CASE("an abort wakes who sleeps, and is heard of by who does not work") {
       auto const groups = connected(size, o);
       if (formed) side_by_side(size, [&](int r) { groups[std::size_t(r)]->barrier(); });
       std::thread later([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        CHECK(groups[1]->begun(std::chrono::minutes(1)));  // the first one is at its barrier
         groups[0]->abort();
+      });
+      // Of five, the first one turns to the second, which sees that, when it has heard of the last.
+      std::thread last([&] {
+        if (size > 2) CHECK_THROWS_AS(groups.back()->barrier(), broken);
       });
       CHECK_THROWS_WITH_AS(groups[0]->barrier(), "the collective was aborted", broken);
       later.join();
+      last.join();
       CHECK(groups[1]->begun(std::chrono::minutes(1)));
       try {
         groups[1]->barrier();

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "edl/base/net/listener.hpp"
@@ -65,11 +66,20 @@ TEST_CASE("who waits for a member that does not come is told who; an interruptio
   auto const all = all_of(members);
   CHECK_THROWS_WITH_AS(members[1]->here.form(1, 1, all, 20ms), "member-0 did not join group 1 within 20 ms",
                        broken);
+  std::promise<void> asked;  // the third member for its link: the second one is forming the group
+  edl::net::listener third{
+      members[0]->node,
+      {edl::net::parse_address("tcp:127.0.0.1:0")},
+      [](edl::net::request&) -> asio::awaitable<void> { co_return; },
+      edl::net::listener_options{.streams = [&](edl::net::byte_stream, std::string const&,
+                                                std::string const&) { asked.set_value(); }}};
+  auto three = all;
+  three.push_back({"member-2", third.addresses()});
   std::thread later([&] {
-    std::this_thread::sleep_for(20ms);
+    asked.get_future().wait();
     members[1]->here.interrupt(2);
   });
-  CHECK_THROWS_WITH_AS(members[1]->here.form(2, 1, all, 60s), "group 2 is given up", broken);
+  CHECK_THROWS_WITH_AS(members[1]->here.form(2, 1, three, 60s), "group 2 is given up", broken);
   later.join();
   CHECK_THROWS_AS(members[1]->here.form(2, 1, all, 60s), broken);
   auto gone = all;
