@@ -10,6 +10,7 @@
 
 #include "cluster/kubernetes/support.hpp"
 #include "cluster/kubernetes/transcript.hpp"
+#include "eventually.hpp"
 #include "kubernetes/schema.hpp"
 #include "text.hpp"
 
@@ -266,12 +267,13 @@ TEST_CASE("a server for which every place has expired is not asked without pause
   };
   test::wire_server server(&issued().server, std::ref(s));
   k8s::client c(to(server));
-  seen v;
+  seen v, other;
   {
-    k8s::watcher const w(c, "/pods", "", v.sink(), edl::logger(edl::severity::critical),
-                         {.first_pause = 1h, .longest_pause = 1h});
+    edl::logger const silent(edl::severity::critical);
+    k8s::watcher const w(c, "/pods", "", v.sink(), silent, {.first_pause = 1h, .longest_pause = 1h});
     REQUIRE(v.wait(2));
-    std::this_thread::sleep_for(50ms);
+    k8s::watcher const impatient(c, "/pods", "", other.sink(), silent, quick);
+    REQUIRE(other.wait(6));
   }
   CHECK(v.all.size() == 2);
 }
@@ -413,10 +415,11 @@ TEST_CASE("a server that is not there is waited for") {
   auto const port = first->port();
   k8s::client c(to(*first));
   seen v;
-  k8s::watcher const w(c, "/pods", "", v.sink(), edl::logger(edl::severity::critical), quick);
+  pipe_log log;
+  k8s::watcher const w(c, "/pods", "", v.sink(), log.log(), quick);
   REQUIRE(v.wait(2));
   first.reset();
-  std::this_thread::sleep_for(100ms);
+  REQUIRE(eventually([&] { return !log.text().empty(); }));  // it has asked a server that is not there
   test::wire_server const second(&issued().server, answer, nullptr, port);
   REQUIRE(v.wait(3));
   CHECK(v.all == words{"listed", "ADDED after-5", "ADDED after-6"});
