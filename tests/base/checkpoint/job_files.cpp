@@ -64,6 +64,10 @@ TEST_CASE("a directory that cannot be made is an error of edl's, which is tried 
   std::ofstream(d.dir / "file") << "in the way";
   CHECK_THROWS_WITH_AS(d.files.export_model(d.dir / "file/model", {}, {}, 1, d.log),
                        doctest::Contains("cannot create directory"), edl::error);
+  std::filesystem::remove(d.dir / "file");
+  std::vector<float> const values(d.layout.size());
+  d.files.export_model(d.dir / "file/model", values, {}, 1, d.log);
+  CHECK(edl::checkpoint::model_version(d.dir / "file/model/model.safetensors") == 1);
 }
 
 TEST_CASE("a model says what it was trained with, wherever its directory is") {

@@ -34,6 +34,21 @@ TEST_CASE("open pages leave room for whoever asks for a document") {
   CHECK(http_client::connection(page.port()).say(get("/api/job")).answer().ends_with("{}"));
 }
 
+TEST_CASE("a name of this machine is one in any letters, and another name is refused") {
+  edl::train::page_server page(
+      {.page = edl::train::make_page("", ""),
+       .documents = {{"/api/job", [](edl::http::request const&) { return "{}"; }}},
+       .follow = [](std::string_view) -> edl::train::page_news { return [] { return std::string(); }; },
+       .log = edl::logger(edl::severity::critical)});
+  auto const ask = [&](std::string const& host) {
+    return http_client::ask(page.port(), "GET /api/job HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+  };
+  for (char const* host : {"localhost", "LOCALHOST", "LocalHost:80", "[::1]:80", "127.0.0.1"})
+    CHECK(ask(host).ends_with("{}"));
+  for (char const* host : {"localhost.example.org", "example.org", "10.0.0.1"})
+    CHECK(ask(host).starts_with("HTTP/1.1 403 "));
+}
+
 TEST_CASE("a page is served with its documents, and one that waits keeps nobody else waiting") {
   std::promise<void> come;
   auto const there = come.get_future().share();
