@@ -16,9 +16,10 @@ using namespace tiny;
 
 namespace {
 
-lines flags(job::scratch const& dir, lines more = {}) {
+lines flags(job::scratch const& dir, lines more = {}, bool checks = true) {
   more.insert(more.end(), {"--num_epochs=6", "--checkpoint_dir=" + dir / "checkpoints",
-                           "--checkpoint_steps=20", "--num_threads=1", "--verify_gradients=0.1"});
+                           "--checkpoint_steps=20", "--num_threads=1"});
+  if (checks) more.push_back("--verify_gradients=0.1");
   return more;
 }
 
@@ -43,8 +44,9 @@ std::string frozen_numbers(std::string const& checkpoints) {
   return {};
 }
 
-/// Flips a bit in each place of a process' memory that holds these bytes. Returns how many there were.
-int flip_bits(pid_t process, std::string const& bytes) {
+/// Flips a bit of the second number in each place of a process' memory that holds these bytes: of its
+/// mantissa, or the greatest one of its exponent. Returns how many there were.
+int flip_bits(pid_t process, std::string const& bytes, bool exponent = false) {
   std::string const of = "/proc/" + std::to_string(process);
   int const memory = ::open((of + "/mem").c_str(), O_RDWR | O_CLOEXEC);
   std::ifstream maps(of + "/maps");
@@ -57,8 +59,9 @@ int flip_bits(pid_t process, std::string const& bytes) {
     std::string all(to - from, '\0');
     if (::pread(memory, all.data(), all.size(), off_t(from)) != ssize_t(all.size())) continue;
     for (auto at = all.find(bytes); at != all.npos; at = all.find(bytes, at + 1)) {
-      char const flipped = char(all[at + 6] ^ 4);
-      found += ::pwrite(memory, &flipped, 1, off_t(from + at + 6)) == 1;
+      std::size_t const byte = at + (exponent ? 7 : 6);
+      char const flipped = char(all[byte] ^ (exponent ? 0x40 : 4));
+      found += ::pwrite(memory, &flipped, 1, off_t(from + byte)) == 1;
     }
   }
   ::close(memory);
@@ -90,6 +93,65 @@ TEST_CASE("a bit that flips in a server's memory is found; its backup goes on, o
     check_account(log, 6);
     check_ledgers(dir / "checkpoints", 6, 2);
   }
+}
+
+TEST_CASE(
+    "a loss that a server's flipped exponent makes infinite is not the user's fault, and the job goes on") {
+  for (bool const checks : {true, false}) {
+    CAPTURE(checks);
+    job::scratch const dir;
+    lines more = flags(dir, {"--use_async", "--freeze=dense/kernel"}, checks);
+    if (!checks) more.push_back("--ps_replicas=2");
+    job::run j(cluster(2, 2, more), {.env = {{"TINY_DELAY_US", "2000"}}});
+    REQUIRE(j.says("Checkpoint of version ", 2));
+    std::string const numbers = frozen_numbers(dir / "checkpoints");
+    REQUIRE_FALSE(numbers.empty());
+    REQUIRE(flip_bits(j.find("ps", 0), numbers, true) > 0);
+    CHECK(j.says("server 0 is lost"));
+    j.open_gate();
+    CHECK(j.wait() == 0);
+    CHECK(j.nothing_left());
+    std::string const log = j.log();
+    CAPTURE(log);
+    CHECK(has(log, checks ? "have changed without a step" : "differ from those of its backup"));
+    CHECK(has(log, "Going back to version ") == checks);
+    CHECK_FALSE(has(log, "learning rate"));
+    check_account(log, 6);
+    check_ledgers(dir / "checkpoints", 6, 2);
+  }
+}
+
+TEST_CASE("a server's flipped exponent that nothing can show ends the job, and the error names both causes") {
+  job::scratch const dir;
+  job::run j(cluster(1, 2, flags(dir, {"--use_async", "--freeze=dense/kernel"}, false)),
+             {.env = {{"TINY_DELAY_US", "2000"}}});
+  REQUIRE(j.says("Checkpoint of version ", 2));
+  std::string const numbers = frozen_numbers(dir / "checkpoints");
+  REQUIRE_FALSE(numbers.empty());
+  REQUIRE(flip_bits(j.find("ps", 0), numbers, true) > 0);
+  CHECK(j.wait() != 0);
+  CHECK(has(j.log(), "a lower learning rate may help, unless the memory of a server is faulty"));
+}
+
+TEST_CASE("a worker whose exponents are wrong is replaced, also without checks, and all counts once") {
+  for (bool const checks : {true, false})
+    for (bool const servers : {true, false}) {
+      CAPTURE(checks);
+      CAPTURE(servers);
+      job::scratch const dir;
+      job::run j(
+          servers ? cluster(1, 3, flags(dir, {"--use_async"}, checks)) : replicas(3, flags(dir, {}, checks)),
+          wrong("exponent"));
+      CHECK(j.wait() == 0);
+      CHECK(j.nothing_left());
+      std::string const log = j.log();
+      CAPTURE(log);
+      CHECK(has(log, "worker 1 is lost: "));
+      CHECK(has(log, "worker 3 joined"));
+      CHECK_FALSE(has(log, "learning rate"));
+      check_account(log, 6);
+      check_ledgers(dir / "checkpoints", 6);
+    }
 }
 
 TEST_CASE("a worker whose least bit is wrong is named by a third one, and replaced; all counts once") {

@@ -128,7 +128,7 @@ static bool errs(char const* how) {
 
 /// With TINY_WRONG: in the worker TINY_WRONG_WORKER the least bit of a number is another than it is.
 /// "record": of each record's first feature, "gradient": of the first gradient of each minibatch's outputs,
-/// "late": that from the 40th minibatch on.
+/// "late": that from the 40th minibatch on; "exponent": the greatest bit of each record's first exponent.
 struct wrong : tiny {
   struct flipped : nn::softmax_cross_entropy {
     template <class T>
@@ -146,11 +146,14 @@ struct wrong : tiny {
     auto const x = record.floats("x");
     for (std::size_t i = 0; i < 8; ++i) into.features[i] = x(i);
     if (errs("record")) flip(into.features[0]);
+    if (errs("exponent")) flip(into.features[0], 0x40000000);
     finish(record, into, m);
   }
 
  private:
-  static void flip(float& x) { x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) ^ 1u); }
+  static void flip(float& x, std::uint32_t bit = 1) {
+    x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) ^ bit);
+  }
 };
 
 /// With TINY_WIDE: ten megabytes of parameters, more than one bucket of a sum.
