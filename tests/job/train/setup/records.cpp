@@ -163,6 +163,18 @@ TEST_CASE("a cell that makes a column a text is told once, in the log") {
         1);
 }
 
+TEST_CASE("a misspelt column is told once, with the columns that there are") {
+  job::scratch const dir;
+  std::ofstream(dir / "a.csv") << "X,label\n0.5,0\n1.5,1\n";
+  job::run j(train({"--training_data=" + dir / "a.csv"}));
+  CHECK(j.wait() == 1);
+  CAPTURE(j.log());
+  CHECK(count(j.log(),
+              "worker 0: record 0 of a.csv, line 2: the record has no floats as feature 'x'; it has X (1 "
+              "floats), "
+              "label (1 integers); 'X' looks like 'x' and is another name") == 1);
+}
+
 TEST_CASE("words that count as missing are told once, unless the user has said them") {
   job::scratch const dir;
   for (char const* const name : {"a.csv", "b.csv"}) std::ofstream(dir / name) << "x,label\n1,0\nNA,1\n";
