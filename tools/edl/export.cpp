@@ -55,8 +55,8 @@ std::string path_of(std::string const& program) {
 /// What changes when a file is written anew.
 auto state_of(std::string const& file) {
   struct stat s{};
-  bool const there = ::stat(file.c_str(), &s) == 0;
-  return std::tuple(there, s.st_ino, s.st_size, s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
+  bool const exists = ::stat(file.c_str(), &s) == 0;
+  return std::tuple(exists, s.st_ino, s.st_size, s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
 }
 
 }  // namespace

@@ -236,8 +236,8 @@ class sweep_runs {
     static constexpr std::streamoff most = 4096;
     std::ifstream log(directory(i) + "/log", std::ios::binary | std::ios::ate);
     log.seekg(std::max<std::streamoff>(0, std::streamoff(log.tellg()) - most));
-    std::string const said = platform::last_words(std::string(std::istreambuf_iterator<char>(log), {}));
-    return platform::describe(e) + (said.empty() || e.code == 0 ? "" : ": " + said);
+    std::string const words = platform::last_words(std::string(std::istreambuf_iterator<char>(log), {}));
+    return platform::describe(e) + (words.empty() || e.code == 0 ? "" : ": " + words);
   }
 
   void note(std::size_t i, std::uint64_t steps, platform::ending const& e) {

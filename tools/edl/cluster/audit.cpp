@@ -46,7 +46,7 @@ class passing_pod {
   pod_state end(std::chrono::seconds limit) const {
     auto const until = clock::now() + limit;
     bool announced = false;
-    for (std::string said;;) {
+    for (std::string shown;;) {
       pod_state s;
       if (!answered([&] { s = state_of(cluster_.api.get(path_)); }, until, announced)) continue;
       if (s.ended) return s;
@@ -56,7 +56,7 @@ class passing_pod {
       if (clock::now() > until)
         throw error(fmt::format("the reading pod has not ended after {} s{}{}", limit.count(),
                                 why.empty() ? "" : ": ", why));
-      if (!why.empty() && why != said) fmt::print(stderr, "edl: the reading pod waits: {}\n", said = why);
+      if (!why.empty() && why != shown) fmt::print(stderr, "edl: the reading pod waits: {}\n", shown = why);
       std::this_thread::sleep_for(300ms);
     }
   }

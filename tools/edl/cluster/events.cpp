@@ -20,12 +20,12 @@ namespace {
 /// Erases what is of an older job of that name. The master's uid is the job's; a member's pod that is gone is
 /// known by its time only.
 void keep_own(std::vector<happening>& all, json const& pods) {
-  std::set<std::string> there;
+  std::set<std::string> present;
   std::string master;
   std::optional<std::chrono::system_clock::time_point> since;
   for (json const& pod : pods) {
     std::string const uid = text_at(pod, "/metadata/uid");
-    if (!uid.empty()) there.insert(uid);
+    if (!uid.empty()) present.insert(uid);
     if (role_name(pod) != "master") continue;
     master = uid;
     since = parse_time(text_at(pod, "/metadata/creationTimestamp"));
@@ -43,7 +43,7 @@ void keep_own(std::vector<happening>& all, json const& pods) {
     first = std::min(first, h.first);
   }
   std::erase_if(all, [&](happening const& h) {
-    if (there.count(h.uid) > 0) return false;
+    if (present.count(h.uid) > 0) return false;
     if (h.who == "master") return !h.uid.empty() && h.uid != master;
     return since && began.at(h.uid.empty() ? h.who : h.uid) <= *since;
   });
@@ -51,12 +51,12 @@ void keep_own(std::vector<happening>& all, json const& pods) {
 
 /// The same of a TrainingJob: masters come and go in it, and its own beginning is known.
 void keep_own(std::vector<happening>& all, json const& pods, controller::training_job const& above) {
-  std::set<std::string> there;
-  for (json const& pod : pods) there.insert(text_at(pod, "/metadata/uid"));
+  std::set<std::string> present;
+  for (json const& pod : pods) present.insert(text_at(pod, "/metadata/uid"));
   auto const since = parse_time(above.created);
   std::erase_if(all, [&](happening const& h) {
     if (h.who == "job") return h.uid != above.uid;
-    return there.count(h.uid) == 0 && since && h.first < *since;
+    return present.count(h.uid) == 0 && since && h.first < *since;
   });
 }
 

@@ -114,14 +114,14 @@ class follower {
 
   void list(json const& items) {
     std::lock_guard const lock(mutex_);
-    std::map<std::string, bool> there;
+    std::map<std::string, bool> present;
     for (json const& pod : items) {
-      there[text_at(pod, "/metadata/name")] = true;
+      present[text_at(pod, "/metadata/name")] = true;
       see(pod, false);
     }
     for (auto& [name, pod] : pods_)
-      if (!there.count(name)) pod.over = true;
-    if (!outlives_master_ && !there.count(k8s::pod_name(job_, {role::master, 0}))) ended_ = true;
+      if (!present.count(name)) pod.over = true;
+    if (!outlives_master_ && !present.count(k8s::pod_name(job_, {role::master, 0}))) ended_ = true;
     changed_.notify_all();
   }
 
@@ -277,10 +277,10 @@ std::string last_words(cluster& c, json const& master) {
 }
 
 int end_of(cluster& c, std::string const& job) {
-  std::string said;
+  std::string shown;
   auto const tell = [&](std::string const& waits) {
-    if (!waits.empty() && waits != said) say(fmt::format("job '{}' waits: {}", job, waits));
-    said = waits;
+    if (!waits.empty() && waits != shown) say(fmt::format("job '{}' waits: {}", job, waits));
+    shown = waits;
   };
   for (bool owned = false;; std::this_thread::sleep_for(1s)) try {
       if (auto const above = find_training_job(c, job)) {

@@ -27,14 +27,14 @@ void row_feed::put(std::string const& id, std::string text) {
 }
 
 bool row_feed::show(rows const& all, std::string const& problem) {
-  bool const told = show_problem(problem);
+  bool const shown = show_problem(problem);
   std::lock_guard const lock(mutex_);
   std::uint64_t const before = newest_;
   for (auto& [id, one] : rows_)
     if (!one.text.empty() && !all.contains(id)) put(id, "");
   for (auto const& [id, text] : all)
     if (auto const it = rows_.find(id); it == rows_.end() || it->second.text != text) put(id, text);
-  return told || newest_ != before;
+  return shown || newest_ != before;
 }
 
 bool row_feed::show_problem(std::string const& problem) {

@@ -298,9 +298,10 @@ int inspect(words const& line) {
   std::string other;  // what else the records are
   std::string shown = first_records(*source, std::size_t(l.number("first")), other);
   if (!l.text("columns").empty()) {
-    auto const by = features::pipeline::from_file(l.text("columns"));
-    all["columns"] = {{"numbers", by.numbers()}, {"ids", by.ids()}, {"vocabulary", by.size()}};
-    all["columns"]["records"] = first_columns(*source, by, std::size_t(l.number("first")));
+    auto const conversion = features::pipeline::from_file(l.text("columns"));
+    all["columns"] = {
+        {"numbers", conversion.numbers()}, {"ids", conversion.ids()}, {"vocabulary", conversion.size()}};
+    all["columns"]["records"] = first_columns(*source, conversion, std::size_t(l.number("first")));
   }
   if (!l.text("to").empty()) write_sheet(*source, l.text("to"));
   if (l.truth("verify")) all["readable"] = verify(*source, damage);

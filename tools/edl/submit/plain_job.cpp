@@ -178,7 +178,7 @@ class made {
 void await_start(cluster& c, submission const& s) {
   auto const until = clock::now() + std::chrono::seconds(s.line.number("start_timeout"));
   std::string const& job = s.spec.name;
-  std::string said;
+  std::string shown;
   bool announced = false;
   for (auto pause = 100ms;; pause = std::min(pause * 2, 1000ms)) {
     json pod;
@@ -194,7 +194,7 @@ void await_start(cluster& c, submission const& s) {
       delete_job(c, job);
       throw error(fmt::format("job '{}' cannot start, and was removed: {}", job, why));
     }
-    if (!why.empty() && why != said) fmt::print(stderr, "edl: the master waits: {}\n", said = why);
+    if (!why.empty() && why != shown) fmt::print(stderr, "edl: the master waits: {}\n", shown = why);
     if (clock::now() >= until)
       throw error(fmt::format(
           "the master of job '{0}' still waits: {1}; the job stays and starts when it can: "
@@ -238,9 +238,10 @@ json create_job(k8s::client& api, k8s::job_spec const& spec, std::string const& 
     rethrow(bad, spec, with.reach);
   }
   if (with.try_only) return master;
-  k8s::owner const by{.name = text_at(master, "/metadata/name"), .uid = text_at(master, "/metadata/uid")};
+  k8s::owner const master_owner{.name = text_at(master, "/metadata/name"),
+                                .uid = text_at(master, "/metadata/uid")};
   words const paths = all.paths();
-  for (std::size_t i = 0; i + 1 < paths.size(); ++i) api.patch(paths[i], k8s::owned_by(by));
+  for (std::size_t i = 0; i + 1 < paths.size(); ++i) api.patch(paths[i], k8s::owned_by(master_owner));
   all.keep();
   return master;
 }

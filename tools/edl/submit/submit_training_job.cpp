@@ -148,7 +148,7 @@ bool waits_for_room(controller::training_job const& job) {
 /// Waits for the master to run, and says meanwhile what it waits for. False: it waits for room.
 bool await_start(cluster& c, std::string const& name, std::chrono::seconds timeout) {
   auto const until = clock::now() + timeout;
-  std::string said;
+  std::string shown;
   for (auto pause = 100ms;; pause = std::min(pause * 2, 1000ms)) {
     live_job const now = training_job_again(c, name, until);
     if (now.resource.finished() || now.resource.spec.suspend || now.resource.status.master.running > 0)
@@ -160,8 +160,8 @@ bool await_start(cluster& c, std::string const& name, std::chrono::seconds timeo
         if (auto const state = state_of(pods[0]); state.hinders)
           why = in_words(state.hinders->reason, state.hinders->message, c.named(name));
     }
-    if (!why.empty() && why != said && now.resource.status.observed_generation > 0)
-      fmt::print(stderr, "edl: job '{}' waits: {}\n", name, said = why);
+    if (!why.empty() && why != shown && now.resource.status.observed_generation > 0)
+      fmt::print(stderr, "edl: job '{}' waits: {}\n", name, shown = why);
     bool const late = clock::now() >= until;
     if (late && waits_for_room(now.resource))
       return fmt::print("it waits, and starts when it can: {}\n", why), false;

@@ -206,12 +206,12 @@ inline void fetch(store const& from, objects const& what, fs::path const& direct
     std::uint64_t from, to;
   };
   std::vector<part> parts;
-  std::atomic<std::uint64_t> there{0};  // bytes
+  std::atomic<std::uint64_t> fetched{0};  // bytes
   for (object const& one : what.all) {
     fs::path const to = directory / one.key.substr(what.base.size());
     std::error_code none;
     if (fs::is_regular_file(to, none) && fs::file_size(to, none) == one.size) {
-      there += one.size;
+      fetched += one.size;
       continue;
     }
     fs::create_directories(to.parent_path());
@@ -240,7 +240,7 @@ inline void fetch(store const& from, objects const& what, fs::path const& direct
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) refuse_file("cannot write", c.to);
         at += std::uint64_t(n);
-        there += std::uint64_t(n);
+        fetched += std::uint64_t(n);
         piece.remove_prefix(std::size_t(n));
       }
     });
@@ -268,7 +268,7 @@ inline void fetch(store const& from, objects const& what, fs::path const& direct
       std::condition_variable_any nobody;
       std::unique_lock lock(own);
       while (!nobody.wait_for(lock, over, o.progress, [&] { return over.stop_requested(); }))
-        o.log.info(fmt::format("{}: fetched {} of {} bytes", directory.string(), there.load(), what.bytes));
+        o.log.info(fmt::format("{}: fetched {} of {} bytes", directory.string(), fetched.load(), what.bytes));
     });
     std::vector<std::jthread> threads;
     for (std::size_t i = 1; i < std::min(std::size_t(o.connections), parts.size()); ++i)

@@ -270,12 +270,12 @@ EDL_INLINE void directory_lock::hold_again(std::optional<holder>& taken_by) cons
   int const fresh = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (fresh < 0)
     throw storage_error(errno, fmt::format("cannot open {}: {}", path, edl::detail::file_reason(errno)));
-  std::optional<holder> by;
+  std::optional<holder> other;
   bool ours_too = false, taken = false;
   try {
-    by = read_from(fresh);
-    ours_too = by && by->owner == self_.owner;
-    taken = (by && !ours_too) || (options_.holder != part::master && seize(0, fresh) == grip::taken) ||
+    other = read_from(fresh);
+    ours_too = other && other->owner == self_.owner;
+    taken = (other && !ours_too) || (options_.holder != part::master && seize(0, fresh) == grip::taken) ||
             (options_.holder != part::command && seize(1, fresh) == grip::taken);
   } catch (error const&) {
     ::close(fresh);
@@ -289,10 +289,10 @@ EDL_INLINE void directory_lock::hold_again(std::optional<holder>& taken_by) cons
   if (moved < 0)
     throw storage_error(why, fmt::format("cannot lock {} again: {}", path, edl::detail::file_reason(why)));
   if (taken && ours_too) return;  // the same file, on a file system whose inode numbers change
-  if (taken) taken_by = by;
+  if (taken) taken_by = other;
   if (taken)
     throw error(fmt::format("{} its lock was removed while this job ran, and nothing more is written there",
-                            describe(by)));
+                            describe(other)));
   // A command and its master may both be first; they write the same text.
   if (!self_.owner.empty()) write(text());
   if (options_.tell && options_.holder != part::master)
@@ -304,20 +304,21 @@ EDL_INLINE void directory_lock::hold_again(std::optional<holder>& taken_by) cons
 
 EDL_INLINE void directory_lock::check() const {
   if (auto const before = lost()) throw error(*before);
-  std::optional<holder> by;  // of the new lock file; we still hold the old one
+  std::optional<holder> other;  // of the new lock file; we still hold the old one
   try {
-    hold_again(by);
+    hold_again(other);
     check_epoch();
     check_text();
   } catch (storage_error const&) {
     throw;  // the error may be transient, and another process that wants the directory meets it, too
   } catch (std::exception const& e) {
     try {
-      if (!by) by = read();
+      if (!other) other = read();
     } catch (error const&) {
     }
     // If the text cannot be read, or names no holder any more, a later epoch belongs to a successor.
-    bool const ours = by ? by->job == self_.job : dynamic_cast<detail::later_epoch const*>(&e) != nullptr;
+    bool const ours =
+        other ? other->job == self_.job : dynamic_cast<detail::later_epoch const*>(&e) != nullptr;
     // A command's master has no successors except those that the command starts.
     bool const same = ours && options_.holder != lock_options::part::master;
     std::lock_guard const guard(mutex_);

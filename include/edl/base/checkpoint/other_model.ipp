@@ -149,13 +149,13 @@ EDL_INLINE other_model::other_model(std::string path, export_places const& place
 
 EDL_INLINE void other_model::restore(std::vector<onnx::tensor_origin> const& places) {
   for (onnx::tensor_origin const& t : places) {
-    auto const* const there = onnx_->find(t.name);
-    if (!there || !there->floats() || there->dims != t.dims) continue;
+    auto const* const found = onnx_->find(t.name);
+    if (!found || !found->floats() || found->dims != t.dims) continue;
     if (t.elements.empty()) {
       whole_.insert(t.name);
       continue;
     }
-    auto const numbers = onnx_->read(*there);
+    auto const numbers = onnx_->read(*found);
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       auto const [at, factor, offset] = t.elements[i];
       if (at == onnx::tensor_origin::none) continue;
@@ -255,22 +255,22 @@ EDL_INLINE void other_model::read(parameter_layout const& layout, std::span<weig
     std::size_t const begin = std::max(first, v.offset),
                       end = std::min(first + into.size(), v.offset + v.dims.size());
     if (begin >= end) continue;
-    auto const there = find(v, names);
-    if (!there || !widens_to_float(there->dtype) || there->dims != detail::expected_dims(v, there->order))
+    auto const found = find(v, names);
+    if (!found || !widens_to_float(found->dtype) || found->dims != detail::expected_dims(v, found->order))
       continue;
     std::vector<float> values;
     if (is_restored(v)) {
       auto const from = values_.begin() + std::ptrdiff_t(v.offset);
       values.assign(from, from + std::ptrdiff_t(v.dims.size()));
     } else if (onnx_) {
-      values = onnx_->read(*onnx_->find(there->name));
+      values = onnx_->read(*onnx_->find(found->name));
     } else if (file_) {
-      values = read_floats(*file_, *file_->find(there->name));
+      values = read_floats(*file_, *file_->find(found->name));
     } else {
-      auto const from = std::ranges::find(layout_.variables, there->name, &variable::name)->offset;
+      auto const from = std::ranges::find(layout_.variables, found->name, &variable::name)->offset;
       values.assign(all.begin() + std::ptrdiff_t(from), all.begin() + std::ptrdiff_t(from + v.dims.size()));
     }
-    values = detail::in_own_order(v, there->order, std::move(values));
+    values = detail::in_own_order(v, found->order, std::move(values));
     std::copy_n(values.begin() + std::ptrdiff_t(begin - v.offset), end - begin,
                 into.begin() + std::ptrdiff_t(begin - first));
   }

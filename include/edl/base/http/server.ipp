@@ -233,8 +233,8 @@ EDL_INLINE asio::awaitable<void> server::state::serve(connection& c, bool surplu
   if (surplus) {
     failure const many(503, fmt::format("{} clients are connected, the maximum", options.bounds.connections),
                        {{"Retry-After", "1"}});
-    response const said = to_response(many);
-    co_await c.send(said, false, false, false);
+    response const reply = to_response(many);
+    co_await c.send(reply, false, false, false);
   } else {
     while (co_await exchange(c)) {
     }

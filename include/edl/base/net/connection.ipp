@@ -200,8 +200,8 @@ EDL_INLINE void connection::complete(pending& p, status why, std::string text, b
   p.completed = true;
   p.code = why;
   p.text = std::move(text);
-  if (pending* const there = find(p.call)) {
-    invariant(there == &p, "a call frees its own slot");
+  if (pending* const waiting = find(p.call)) {
+    invariant(waiting == &p, "a call frees its own slot");
     calls_[p.call % detail::call_slots] = nullptr;
     free_calls_.push_back(std::uint32_t(p.call % detail::call_slots));
   }

@@ -27,7 +27,7 @@ namespace detail {
 // Runs between fork and exec, so it may only call functions that are safe after fork in a process with
 // threads.
 [[noreturn]] inline void become(char const* program, char* const* arguments, char* const* environment,
-                                pid_t parent, int said, bool also_output) {
+                                pid_t parent, int output, bool also_output) {
   if (!die_with_parent(parent)) ::_exit(127);
   // Signals that arrive before this stay pending if the parent blocks them; ignored ones are dropped.
   for (int s : {SIGTERM, SIGPIPE, SIGCHLD}) ::signal(s, SIG_DFL);
@@ -35,8 +35,8 @@ namespace detail {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (said >= 0) ::dup2(said, 2);
-  if (said >= 0 && also_output) ::dup2(said, 1);
+  if (output >= 0) ::dup2(output, 2);
+  if (output >= 0 && also_output) ::dup2(output, 1);
   ::syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
   ::execve(program, arguments, environment);
   ::_exit(127);
@@ -185,13 +185,13 @@ EDL_INLINE void processes::spawn(start_order const& order) {
   std::vector<char*> const arguments = detail::pointers(command_),
                            variables = detail::pointers(order.environment);
   std::uint64_t const number = ++started_;
-  int const said = said_ ? said_->open(number) : -1;
+  int const output = said_ ? said_->open(number) : -1;
   bool const also_output = ::isatty(1) == 1 && ::isatty(2) == 1;
   std::uint64_t const kills_before = kills_();
   pid_t const parent = ::getpid(), pid = ::fork();
   if (pid == 0)
-    detail::become(program_.c_str(), arguments.data(), variables.data(), parent, said, also_output);
-  if (said >= 0) ::close(said);
+    detail::become(program_.c_str(), arguments.data(), variables.data(), parent, output, also_output);
+  if (output >= 0) ::close(output);
   int const handle = pid < 0 ? -1 : int(::syscall(SYS_pidfd_open, pid, 0));
   if (handle < 0) {
     std::string const why = std::strerror(errno);

@@ -128,8 +128,8 @@ class executor {
   /// Returns false if an object of this name exists already.
   bool add(std::string const& plural, nlohmann::json const& object) {
     try {
-      auto there = api_.create(core_path(job_.space, plural), object);
-      if (plural == "pods") out_.seen.emplace_back(object_kind::pod, std::move(there));
+      auto created = api_.create(core_path(job_.space, plural), object);
+      if (plural == "pods") out_.seen.emplace_back(object_kind::pod, std::move(created));
       return true;
     } catch (api_error const& e) {
       if (e.code() != 409 || e.reason() != "AlreadyExists") throw;
@@ -152,17 +152,17 @@ class executor {
 
   /// Whether the existing object belongs to this job; if not, records how to resolve that.
   bool owned(std::string const& plural, std::string const& name) {
-    nlohmann::json there;
+    nlohmann::json existing;
     try {
-      there = api_.get(core_path(job_.space, plural, name));
+      existing = api_.get(core_path(job_.space, plural, name));
     } catch (api_error const& e) {
       if (e.code() != 404) throw;
       out_.look_again = true;  // it was deleted meanwhile
       return false;
     }
-    if (plural == "pods") out_.seen.emplace_back(object_kind::pod, there);
+    if (plural == "pods") out_.seen.emplace_back(object_kind::pod, existing);
     using kubernetes::field;
-    auto const& owners = field(there, {"metadata", "ownerReferences"});
+    auto const& owners = field(existing, {"metadata", "ownerReferences"});
     std::string other = "no TrainingJob";
     bool earlier = false;
     if (owners.is_array())
@@ -171,7 +171,7 @@ class executor {
         other = kubernetes::text(field(o, {"kind"})) + " " + kubernetes::text(field(o, {"name"}));
         earlier = earlier || other == "TrainingJob " + job_.name;
       }
-    bool const going = field(there, {"metadata", "deletionTimestamp"}).is_string();
+    bool const going = field(existing, {"metadata", "deletionTimestamp"}).is_string();
     stall("NameTaken",
           earlier ? fmt::format("{} {} belongs to the earlier {}, and goes with it", plural, name, other)
                   : fmt::format(
@@ -241,17 +241,17 @@ class executor {
     std::string const path = core_path(job_.space, "pods", r.name);
     try {
       // Other controllers may also hold the pod; a finalizer that they add meanwhile causes a conflict.
-      auto const there = api_.get(path);
+      auto const existing = api_.get(path);
       using kubernetes::field;
-      if (kubernetes::text(field(there, {"metadata", "uid"})) != r.uid) return;
-      auto holders = field(there, {"metadata", "finalizers"});
+      if (kubernetes::text(field(existing, {"metadata", "uid"})) != r.uid) return;
+      auto holders = field(existing, {"metadata", "finalizers"});
       if (!holders.is_array()) return;
       holders.erase(std::remove(holders.begin(), holders.end(), recorded_finalizer), holders.end());
-      api_.patch(
-          path,
-          {{"metadata",
-            {{"resourceVersion", field(there, {"metadata", "resourceVersion"})}, {"finalizers", holders}}}},
-          "merge");
+      api_.patch(path,
+                 {{"metadata",
+                   {{"resourceVersion", field(existing, {"metadata", "resourceVersion"})},
+                    {"finalizers", holders}}}},
+                 "merge");
     } catch (api_error const& e) {
       if (!vanished(e)) throw;
       out_.look_again = e.code() == 409;

@@ -130,8 +130,8 @@ class reconciler {
       if (what.empty()) return;
       if (p.who.role == role::worker) of_workers.insert(fmt::format("{}={}", p.node, what));
       if (!nodes.emplace(p.node, what).second) return;
-      if (auto const told = memo_.nodes_short.find(p.node);
-          told == memo_.nodes_short.end() || told->second != what)
+      if (auto const noted = memo_.nodes_short.find(p.node);
+          noted == memo_.nodes_short.end() || noted->second != what)
         out_.notes.push_back({true, "NodePressure",
                               fmt::format("node {}, on which {} runs, has {}: pods may be evicted from it",
                                           p.node, p.name(), what)});
@@ -139,12 +139,12 @@ class reconciler {
     for (pod_record const* p : situation_.members) look(*p);
     if (master_) look(*master_);
     memo_.nodes_short = std::move(nodes);
-    std::string const told = fmt::format("{}", fmt::join(of_workers, ";"));
+    std::string const noted = fmt::format("{}", fmt::join(of_workers, ";"));
     if (!master_ || master_->leaving || master_->at == pod_record::phase::over ||
-        master_->master->short_nodes == told)
+        master_->master->short_nodes == noted)
       return;
     std::optional<std::string> note;
-    if (!told.empty()) note = told;
+    if (!noted.empty()) note = noted;
     out_.actions.push_back(
         annotate_master{master_->name(), master_->uid, {{annotation::short_nodes, std::move(note)}}});
   }
@@ -311,13 +311,13 @@ class reconciler {
   /// Returns whether the job is admitted.
   bool admit() {
     // An existing master shows that the job was admitted, although that status was lost.
-    bool const there = master_ && !master_->leaving && master_->at != pod_record::phase::over;
-    if (!there && !memo_.stalled.empty() && now_ < memo_.retry_at) {
+    bool const has_master = master_ && !master_->leaving && master_->at != pod_record::phase::over;
+    if (!has_master && !memo_.stalled.empty() && now_ < memo_.retry_at) {
       set(ct::admitted, false, memo_.stalled, memo_.why);
       wait_after_refusal();
       return false;
     }
-    if (!there && (!situation_.plan || !situation_.plan->admitted)) {
+    if (!has_master && (!situation_.plan || !situation_.plan->admitted)) {
       // A plan that treated the job as suspended has not looked for room. The next one will.
       if (situation_.plan && !situation_.plan->suspended)
         set(ct::admitted, false, "NoRoom", situation_.plan->reason);
@@ -328,7 +328,7 @@ class reconciler {
     next_.attempts = std::max(1u, next_.attempts);
     if (!find_condition(next_, ct::running))
       set(ct::running, false, run::not_started, "No master has been made yet.");
-    if (there && !situation_.plan) next_.workers.desired = size_of_master();
+    if (has_master && !situation_.plan) next_.workers.desired = size_of_master();
     return true;
   }
 
@@ -478,9 +478,9 @@ class reconciler {
     std::uint32_t running = 0;
     for (pod_record const* p : situation_.members)
       running += p->who.role == role::worker && p->at == pod_record::phase::running && !p->leaving;
-    bool const there = is_true(next_, ct::running) && running == next_.workers.desired &&
-                       m.requested_size.empty() && (!m.size || m.size->workers == next_.workers.desired);
-    if (there)
+    bool const complete = is_true(next_, ct::running) && running == next_.workers.desired &&
+                          m.requested_size.empty() && (!m.size || m.size->workers == next_.workers.desired);
+    if (complete)
       set(ct::resizing, false, "AtSize", fmt::format("{}.", counted(running, "worker runs", "workers run")));
     else if (refused)
       set(ct::resizing, true, "Refused",

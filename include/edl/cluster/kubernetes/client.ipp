@@ -123,13 +123,13 @@ struct client::implementation {
       if (refused && token == *refused) token = given.token(true);
     }
     bool const changed = given.renew && given.renew(now);
-    bool const there = line.has_certificates();
-    if (!to().tls || (there && !changed)) return token;
+    bool const present = line.has_certificates();
+    if (!to().tls || (present && !changed)) return token;
     try {
       line.use(load_certificates());
     } catch (error const& e) {
       // Files are replaced one by one: keep the old ones until all match.
-      if (!there) throw untrusted(e.what());
+      if (!present) throw untrusted(e.what());
     }
     return token;
   }
@@ -289,9 +289,9 @@ EDL_INLINE void client::stream(std::string const& path, query const& q,
 }
 
 EDL_INLINE std::optional<server_version> ask_version(client& of) {
-  auto const told = of.get("/version");
+  auto const reply = of.get("/version");
   auto const read = [&](char const* name) {
-    std::string const all = text(field(told, {name}));  // cloud providers write "36+"
+    std::string const all = text(field(reply, {name}));  // cloud providers write "36+"
     return number(all.substr(0, all.find_first_not_of("0123456789")));
   };
   auto const major = read("major"), minor = read("minor");

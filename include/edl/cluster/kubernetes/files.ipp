@@ -43,10 +43,10 @@ EDL_INLINE watched_file::watched_file(std::string path, std::string what)
 EDL_INLINE std::string const& watched_file::text() {
   changed_ = false;
   struct stat s{};
-  bool const there = ::stat(path_.c_str(), &s) == 0;
+  bool const exists = ::stat(path_.c_str(), &s) == 0;
   std::array<std::int64_t, 4> const state{std::int64_t(s.st_dev), std::int64_t(s.st_ino), s.st_size,
                                           s.st_mtim.tv_sec * 1'000'000'000 + s.st_mtim.tv_nsec};
-  if (read_ && (!there || state == state_)) return text_;
+  if (read_ && (!exists || state == state_)) return text_;
   std::string now;
   try {
     now = read_text(path_, description_);

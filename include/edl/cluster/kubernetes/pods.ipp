@@ -296,11 +296,11 @@ EDL_INLINE void pods::refused(process_id who, refusal const& why, time_point now
 }
 
 EDL_INLINE void pods::listed(std::vector<pod_status> const& all, time_point now, std::string const& version) {
-  std::set<std::string> there;
-  for (pod_status const& s : all) there.insert(s.uid);
+  std::set<std::string> existing;
+  for (pod_status const& s : all) existing.insert(s.uid);
   std::vector<pod_status> gone;
   for (auto const& [who, p] : pods_)
-    if (!p.uid.empty() && !there.contains(p.uid) && !older(version, p.version))
+    if (!p.uid.empty() && !existing.contains(p.uid) && !older(version, p.version))
       gone.push_back({.who = who, .uid = p.uid});
   // Handle vanished pods first: a new pod may have the same name.
   for (pod_status const& s : gone) deleted(s, now);

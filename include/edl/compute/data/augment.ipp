@@ -25,8 +25,8 @@ struct moved {
 }  // namespace detail
 
 EDL_INLINE void random_crop::place(shape, record_stream const& random, placement& of) const {
-  detail::moved const by(padding, random);
-  of.down = by.down, of.right = by.right, of.at = border;
+  detail::moved const shift(padding, random);
+  of.down = shift.down, of.right = shift.right, of.at = border;
 }
 
 EDL_INLINE void random_crop::operator()(shape s, std::span<float> picture,

@@ -139,9 +139,9 @@ EDL_INLINE std::string graph::store(stored s) {
   std::uint64_t n = 1;
   for (std::int64_t const d : s.dims) n *= std::uint64_t(d);
   s.bytes = n * (s.ids ? sizeof(std::int64_t) : sizeof(float));
-  bool const there = std::ranges::any_of(
+  bool const exists = std::ranges::any_of(
       stored_, [&](stored const& o) { return o.name == s.name && o.dims == s.dims && o.ids == s.ids; });
-  if (there) return s.name;
+  if (exists) return s.name;
   std::string name = s.name = unique(s.name);  // a shared layer may have others for other extents
   stored_.push_back(std::move(s));
   return name;

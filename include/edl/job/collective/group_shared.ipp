@@ -204,7 +204,7 @@ EDL_INLINE bool group::begun(std::chrono::milliseconds timeout) {
     if (link) all.push_back({link.get(), POLLIN, 0});
   if (segment_) all.push_back({segment_->bell(), POLLIN, 0});
   for (;;) {
-    auto const there = [&] {
+    auto const arrived = [&] {
       for (int i = 0; segment_ && i < size(); ++i)
         if (segment_->posted(i) > posts_) return true;
       if (std::ranges::any_of(links_, [](auto const& link) { return link.buffered(); })) return true;
@@ -212,11 +212,11 @@ EDL_INLINE bool group::begun(std::chrono::milliseconds timeout) {
     };
     if (segment_) segment_->rest(segment::whom::any, posts_ + 1);
     auto const left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now());
-    bool const already = there();
+    bool const already = arrived();
     int const ready = already ? 0 : ::poll(all.data(), nfds_t(all.size()), int(std::max(left.count(), 0L)));
     if (segment_) segment_->rise();
     if (aborted_) throw broken("the collective was aborted");
-    if (already || there()) return true;
+    if (already || arrived()) return true;
     for (std::size_t i = 0; i + (segment_ ? 1 : 0) < all.size(); ++i)
       if (ready > 0 && all[i].revents) return true;
     if (clock::now() >= until) return false;

@@ -98,11 +98,11 @@ EDL_INLINE std::unique_ptr<group> meeting::form(std::uint64_t number, int rank,
   auto const until = clock::now() + timeout;
   std::unique_lock guard(state_->lock);
   for (int const other : wanted) {
-    auto const there = [&] {
+    auto const arrived = [&] {
       return state_->interrupted >= number || state_->links.contains({number, other}) ||
              state_->failures.contains({number, other});
     };
-    bool const in_time = state_->changed.wait_until(guard, until, there);
+    bool const in_time = state_->changed.wait_until(guard, until, arrived);
     if (state_->interrupted >= number) throw broken(fmt::format("group {} is given up", number));
     if (auto const why = state_->failures.find({number, other}); why != state_->failures.end())
       throw broken(why->second, other);

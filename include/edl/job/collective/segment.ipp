@@ -89,8 +89,8 @@ EDL_INLINE void segment::post(std::uint64_t count) {
     std::uint64_t seen = waits;
     if (seen == 0) continue;
     std::uint64_t const wanted = seen & ((std::uint64_t(1) << detail::count_bits) - 1);
-    bool const there = whom(seen >> detail::count_bits) == whom::all ? all_posted(wanted) : count >= wanted;
-    if (there && waits.compare_exchange_strong(seen, 0)) ring(i);
+    bool const arrived = whom(seen >> detail::count_bits) == whom::all ? all_posted(wanted) : count >= wanted;
+    if (arrived && waits.compare_exchange_strong(seen, 0)) ring(i);
   }
 }
 

@@ -263,12 +263,12 @@ EDL_INLINE task_fate task_queue::fail(std::uint64_t lease, std::uint32_t applied
                     whole = fmt::format("{} ('{}', records [{}, {}))", name, plan_.shards()[range.shard].name,
                                         range.begin, range.end);
   // A damaged record of the validation data fails many tasks: log the whole reason only once.
-  bool const told = std::ranges::any_of(failures_, [&](auto const& of) { return of.second.why == why; });
+  bool const reported = std::ranges::any_of(failures_, [&](auto const& of) { return of.second.why == why; });
   // A record that every worker refuses is logged once, when that is certain.
   if (again && refused)
     reason_ = fmt::format("{} failed on worker {} for one of its records, and another worker tries it", name,
                           worker);
-  else if (again && told)
+  else if (again && reported)
     reason_ = fmt::format("{} failed {}on worker {}, try {} of {}: for the same reason", name,
                           before.times > 1 ? "again " : "", worker, before.times, options_.max_retries);
   else if (again)

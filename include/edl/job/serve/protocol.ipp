@@ -426,17 +426,17 @@ EDL_INLINE http::response write_inference(question const& q, model_face const& b
     add(k ? "," : "", "{\"name\":", quoted(o.name), ",\"datatype\":\"", texts ? "BYTES" : "FP32",
         "\",\"shape\":[", std::to_string(rows), ",", std::to_string(o.size()), "]");
     if (texts) {
-      std::string said, bytes;
+      std::string text, bytes;
       for (std::size_t row = 0; row < rows; ++row) {
         std::string const& one = class_of(o, by, outputs, row, rows);
         auto const size = std::uint32_t(one.size());
         bytes.append(reinterpret_cast<char const*>(&size), sizeof size).append(one);
-        append(said, row ? "," : "", quoted(one));
+        append(text, row ? "," : "", quoted(one));
       }
       if (q.binary[k])
         add(",\"parameters\":{\"binary_data_size\":", std::to_string(bytes.size()), "}}"), tail += bytes;
       else
-        add(",\"data\":[", said, "]}");
+        add(",\"data\":[", text, "]}");
       continue;
     }
     values.clear();

@@ -150,8 +150,8 @@ EDL_INLINE asio::awaitable<http::response> service::infer(http::request& r) {
     };
     q = co_await read_elsewhere(bytes, std::move(read));
   }
-  std::vector<float> const said = co_await batcher_.predict(q, by);
-  http::response answer = write_inference(*q, known(by).face, said);
+  std::vector<float> const outputs = co_await batcher_.predict(q, by);
+  http::response answer = write_inference(*q, known(by).face, outputs);
   detail::tell_model(answer, *by, model_.lag(by.get()));
   co_return answer;
 }
@@ -169,8 +169,8 @@ EDL_INLINE asio::awaitable<http::response> service::predict(http::request& r) {
                                                              most] { return read_predict(body, of, most); };
     q = co_await read_elsewhere(bytes, std::move(read));
   }
-  std::vector<float> const said = co_await batcher_.predict(q, by);
-  http::response answer = write_predict(*q, known(by).face, said);
+  std::vector<float> const outputs = co_await batcher_.predict(q, by);
+  http::response answer = write_predict(*q, known(by).face, outputs);
   detail::tell_model(answer, *by, model_.lag(by.get()));
   co_return answer;
 }
@@ -251,7 +251,7 @@ EDL_INLINE std::vector<http::route> service::routes() {
   auto const live = [](request const&) -> response { return {.body = "{\"live\":true}"}; };
   auto const infer_of = counted([this](request& r) { return infer(r); });
   auto const predict_of = counted([this](request& r) { return predict(r); });
-  auto const there = [this](std::vector<std::string> const& arguments) { model_of(arguments); };
+  auto const exists = [this](std::vector<std::string> const& arguments) { model_of(arguments); };
   auto const called = [this](std::vector<std::string> const& arguments) {
     bool const method = arguments.back().find(':') != std::string::npos;
     if (method && (arguments.size() > 1 || arguments.front() != name_))
@@ -260,21 +260,21 @@ EDL_INLINE std::vector<http::route> service::routes() {
   };
   auto const refused = [this](int code) { count(code); };
   // The most frequent request comes first.
-  return {{"POST", "/v2/models/{}/infer", infer_of, false, there, refused},
-          {"POST", "/v1/models/{}:predict", predict_of, false, there, refused},
-          {"POST", "/v2/models/{}/versions/{}/infer", infer_of, false, there, refused},
-          {"POST", "/v1/models/{}/versions/{}:predict", predict_of, false, there, refused},
+  return {{"POST", "/v2/models/{}/infer", infer_of, false, exists, refused},
+          {"POST", "/v1/models/{}:predict", predict_of, false, exists, refused},
+          {"POST", "/v2/models/{}/versions/{}/infer", infer_of, false, exists, refused},
+          {"POST", "/v1/models/{}/versions/{}:predict", predict_of, false, exists, refused},
           {"GET", "/v2", at_once(server)},
           {"GET", "/v2/health/live", at_once(live), true},
           {"GET", "/v2/health/ready", at_once(ready), true},
-          {"GET", "/v2/models/{}", about(described), false, there},
-          {"GET", "/v2/models/{}/ready", at_once(ready), false, there},
-          {"GET", "/v2/models/{}/versions/{}", about(described), false, there},
-          {"GET", "/v2/models/{}/versions/{}/ready", at_once(ready), false, there},
+          {"GET", "/v2/models/{}", about(described), false, exists},
+          {"GET", "/v2/models/{}/ready", at_once(ready), false, exists},
+          {"GET", "/v2/models/{}/versions/{}", about(described), false, exists},
+          {"GET", "/v2/models/{}/versions/{}/ready", at_once(ready), false, exists},
           {"GET", "/v1/models/{}", at_once(status), false, called},
           {"GET", "/v1/models/{}/versions/{}", at_once(status), false, called},
-          {"GET", "/v1/models/{}/metadata", about(signature), false, there},
-          {"GET", "/v1/models/{}/versions/{}/metadata", about(signature), false, there},
+          {"GET", "/v1/models/{}/metadata", about(signature), false, exists},
+          {"GET", "/v1/models/{}/versions/{}/metadata", about(signature), false, exists},
           {"GET", "/v1/models/{}/labels/{}", at_once(labelled), false, unlabelled},
           {"GET", "/v1/models/{}/labels/{}/metadata", at_once(labelled), false, unlabelled},
           {"GET", "/metrics", at_once([this](request const& r) { return metrics(r); })}};

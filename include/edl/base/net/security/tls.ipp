@@ -234,12 +234,12 @@ EDL_INLINE tls_session::step tls_session::handshake() {
       s.wire.drain();  // the alert, as far as the socket accepts it
       if (s.wire.allowed == 0)
         throw error(fmt::format("TLS: a handshake of more than {} bytes", detail::handshake_size));
-      std::string const told = openssl_errors("");
-      if (told.empty())  // as from a member that waited for a process that stood still
+      std::string const reason = openssl_errors("");
+      if (reason.empty())  // as from a member that waited for a process that stood still
         throw error(
             "TLS: the peer closed the connection before the handshake was over; it may have waited too long, "
             "or be no member of this job");
-      throw error(fmt::format("TLS: {}; does it belong to this job, with the same EDL_JOB_TOKEN?", told));
+      throw error(fmt::format("TLS: {}; does it belong to this job, with the same EDL_JOB_TOKEN?", reason));
     }
     // Both peers must have proved the key, not a certificate.
     if (SSL_session_reused(s.ssl.get()) != 1) throw error("TLS: the peer did not use the job's key");

@@ -374,11 +374,11 @@ class parquet_pages {
         rows += in.begun;
         if (h.values > 0) into.places.push_back(std::move(p));
       });
-    if (auto const said = of_.groups[group].rows; values != c.values || rows != said)
+    if (auto const expected = of_.groups[group].rows; values != c.values || rows != expected)
       at_place(group, column, c.begin, [&] {
         throw data_error(fmt::format(
             "this page and the following ones hold {} values of {} rows, but the metadata gives {} of {}",
-            values, rows, c.values, said));
+            values, rows, c.values, expected));
       });
   }
 

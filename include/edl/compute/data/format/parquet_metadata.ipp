@@ -253,14 +253,14 @@ inline parquet_chunk parse_parquet_chunk(thrift_reader& in, std::uint64_t end) {
   parquet_chunk c;
   std::uint64_t first = 0, dictionary = 0, size = 0;
   std::string elsewhere;
-  bool there = false, encrypted = false;
+  bool present = false, encrypted = false;
   int codec = 0;
   in.fields([&](std::int64_t id, type what) {
     if (id == 1) return in.text(what, elsewhere);
     encrypted = encrypted || id == 8 || id == 9;
     if (id != 3) return false;
     in.need(what, type::structure);
-    there = true;
+    present = true;
     in.fields([&](std::int64_t field, type t) {
       switch (field) {
         case 4:
@@ -281,7 +281,8 @@ inline parquet_chunk parse_parquet_chunk(thrift_reader& in, std::uint64_t end) {
   });
   if (encrypted) throw data_error("is encrypted, which is not read");
   if (!elsewhere.empty()) throw data_error("its columns lie in other files, which is not read");
-  if (!there) throw data_error(fmt::format("a column at byte {} of its metadata has no pages", in.offset()));
+  if (!present)
+    throw data_error(fmt::format("a column at byte {} of its metadata has no pages", in.offset()));
   c.codec = codec > 7 ? parquet_codec::lzo : parquet_codec(codec);
   c.begin = dictionary > 0 && dictionary < first ? dictionary : first;
   if (c.begin < 4 || c.begin > end || size > end - c.begin)

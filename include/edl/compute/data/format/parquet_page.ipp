@@ -385,9 +385,9 @@ EDL_INLINE parquet_page read_parquet_page(parquet_column const& column, parquet_
   bool const list = column.list_definition > 0;
   auto const definition =
       read_levels(parts.definition, header.definition, column.most_definition, header.values);
-  auto const there = std::size_t(std::ranges::count(definition, column.most_definition)) +
-                     (column.most_definition == 0 ? header.values : 0);
-  if (there < header.values) {
+  auto const present = std::size_t(std::ranges::count(definition, column.most_definition)) +
+                       (column.most_definition == 0 ? header.values : 0);
+  if (present < header.values) {
     page.slots.reserve(header.values);
     std::uint32_t next = 0;
     for (std::uint32_t const d : definition)
@@ -405,16 +405,16 @@ EDL_INLINE parquet_page read_parquet_page(parquet_column const& column, parquet_
   using enum parquet_encoding;
   if (header.encoding != plain_dictionary && header.encoding != rle_dictionary) {
     auto own = std::make_shared<parquet_values>();
-    if (there > 0) read_own_values(column, header.encoding, at, there, *own);
+    if (present > 0) read_own_values(column, header.encoding, at, present, *own);
     check_decimals(column, *own);
     page.values = std::move(own);
     return page;
   }
   if (!dictionary) throw data_error("refers to a dictionary, but none precedes it");
   page.values = dictionary;
-  if (there == 0) return page;
+  if (present == 0) return page;
   unsigned const width = at.number<std::uint8_t>();
-  read_parquet_runs(at, width, there, page.indices);
+  read_parquet_runs(at, width, present, page.indices);
   std::size_t const most = dictionary->size();
   if (auto const wrong = std::ranges::find_if(page.indices, [&](std::uint32_t i) { return i >= most; });
       wrong != page.indices.end())

@@ -334,9 +334,9 @@ EDL_INLINE std::string encode_png(pixels const& of) {
   std::string file(size, '\0');
   bool const made =
       png_image_write_to_memory(&image, file.data(), &size, 0, of.values.data(), 0, nullptr) != 0;
-  std::string const said = image.message;
+  std::string const reason = image.message;
   png_image_free(&image);
-  if (!made) throw error(fmt::format("a PNG file cannot be made: {}", said));
+  if (!made) throw error(fmt::format("a PNG file cannot be made: {}", reason));
   file.resize(size);
   return file;
 }

@@ -383,7 +383,7 @@ EDL_INLINE void csv_source::scan() {
     auto const it = std::ranges::find(*options_.known, name, &column::name);
     return it == options_.known->end() ? example::kind::none : it->kind;
   };
-  std::string told;
+  std::string note;
   std::size_t more = 0;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     auto const& c = cells[i];
@@ -396,15 +396,15 @@ EDL_INLINE void csv_source::scan() {
                               : c.numbers > 0 && (c.texts == 0 || c.nearly_numbers());
     if (!number)
       columns_[i].kind = example::kind::strings;
-    else if (!told.empty())
+    else if (!note.empty())
       ++more;
     else
-      told = fmt::format("{}:{}: '{}' in column '{}' of numbers counts as missing, as do {} in all",
+      note = fmt::format("{}:{}: '{}' in column '{}' of numbers counts as missing, as do {} in all",
                          file_.path(), c.missing_line, c.missing_word, edl::printable(columns_[i].name, 64),
                          counted(c.missing, "such cell"));
   }
-  if (!told.empty())
-    missing_note_ = told + (more > 0 ? fmt::format(", and others in {}", counted(more, "more column")) : "") +
+  if (!note.empty())
+    missing_note_ = note + (more > 0 ? fmt::format(", and others in {}", counted(more, "more column")) : "") +
                     "; --missing lists the words that do";
   have_numbers_.resize(columns_.size());
   nearly_numbers_.resize(columns_.size());

@@ -43,7 +43,8 @@ EDL_INLINE void* open_cuda_library() {
   std::string why;
   for (std::string const& path : places) {
     if (void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-    if (std::string const said = ::dlerror(); why.empty() || ::access(path.c_str(), F_OK) == 0) why = said;
+    if (std::string const reason = ::dlerror(); why.empty() || ::access(path.c_str(), F_OK) == 0)
+      why = reason;
   }
   throw cuda_unavailable(
       fmt::format("GPU: {} does not load: {}; is edl built with -DEDL_CUDA=ON, and are cuBLAS and cuDNN "

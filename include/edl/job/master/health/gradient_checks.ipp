@@ -158,22 +158,22 @@ EDL_INLINE void gradient_checks::found(check const& c, std::vector<std::uint32_t
 // Most copies are right. If there are only two, both are in doubt.
 EDL_INLINE void gradient_checks::compare_copies(std::uint32_t worker, checked_minibatch const& what,
                                                 membership const& workers) {
-  auto& told = weights_[what.version];
-  told[worker] = what.weights;
+  auto& reported = weights_[what.version];
+  reported[worker] = what.weights;
   while (weights_.size() > detail::compared_versions && weights_.begin()->first != what.version)
     weights_.erase(weights_.begin());
   std::map<std::uint64_t, std::vector<std::uint32_t>> groups;
-  for (auto const& [id, weights] : told) groups[weights].push_back(id);
+  for (auto const& [id, weights] : reported) groups[weights].push_back(id);
   std::size_t const all = workers.all().size();
   if (groups.size() < 2) {
-    if (told.size() == all && all > 1) copies_good_ = std::max(copies_good_, what.version), note();
+    if (reported.size() == all && all > 1) copies_good_ = std::max(copies_good_, what.version), note();
     return;
   }
   auto const most = std::ranges::max_element(groups, {}, [](auto const& g) { return g.second.size(); });
   bool const clear = 2 * most->second.size() > all;
-  if (!clear && told.size() < all) return;
+  if (!clear && reported.size() < all) return;
   verdict v{.good_at = copies_good_};
-  for (auto const& [id, weights] : told)
+  for (auto const& [id, weights] : reported)
     if (clear && weights != most->first) v.culprits.push_back(id);
   v.text =
       clear ? fmt::format("at version {} worker {}'s copy of the model differs from that of {} others",

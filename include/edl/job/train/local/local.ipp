@@ -361,9 +361,9 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
   ps::store store(detail::shared_by(store_options_of(j, p, *policy, 0, 1), *trainer));
   detail::local_master master(p, j, r, store, lock.get(), log, around);
   configure(store, j, p, master.start().directory);
-  arena* const there = trainer->arena();
-  bool const moved = there && detail::may_move(store, j);
-  if (moved) store.move_to(*there);
+  arena* const own = trainer->arena();
+  bool const moved = own && detail::may_move(store, j);
+  if (moved) store.move_to(*own);
   worker::time_account* spent = nullptr;  // set before the first push
   store_link parameters(
       store, moved,

@@ -370,13 +370,13 @@ EDL_INLINE void check_records(record_facts const& known, data::source const& of)
 
 EDL_INLINE std::string missing_features(record_facts const& known, data::source const& of,
                                         std::string_view given) {
-  std::vector<std::string> const there = of.features();
-  if (there.empty()) return {};
+  std::vector<std::string> const present = of.features();
+  if (present.empty()) return {};
   auto const is_there = [&](std::string const& name) {
-    return std::ranges::find(there, name) != there.end();
+    return std::ranges::find(present, name) != present.end();
   };
   std::vector<std::string> not_taken;
-  for (std::string const& name : there)
+  for (std::string const& name : present)
     if (std::ranges::find(known.inputs, name, &record_feature::name) == known.inputs.end())
       not_taken.push_back(name);
   std::string missing;

@@ -137,12 +137,12 @@ EDL_INLINE void tell_of(records const& r, job const& j, update_rule const& rule,
         j.data.max_damaged));
   if (auto const tasks = j.data.records_per_task();
       r.training && j.command == command::train && j.data.shuffle && data::records(*r.training) > tasks)
-    if (auto const by = data::sorted_by(*r.training); !by.empty())
+    if (auto const column = data::sorted_by(*r.training); !column.empty())
       log.warning(
           fmt::format("--training_data={} is sorted by '{}', and --shuffle mixes records within tasks of {} "
                       "only: mix the "
                       "records before, or make tasks larger (--num_minibatches_per_task)",
-                      j.data.training_data, printable(by, 64), tasks));
+                      j.data.training_data, printable(column, 64), tasks));
   if (!r.training || j.data.validation_split <= 0) notes(r.evaluation);
   notes(r.prediction);
   if (r.training && !r.training->classes().empty())

@@ -255,12 +255,12 @@ EDL_INLINE view<float> accelerator_trainer::results_of_doubtful(data::batch cons
     forward(b.rows, mode::evaluation, 0, 0);
     gpu_->load(last_, outputs_.span().first(n));
   });
-  auto const said = results_.span().first(n);
-  gpu_->read(outputs_.span().first(n), said);
-  auto const rows = in_doubt(said);
+  auto const results = results_.span().first(n);
+  gpu_->read(outputs_.span().first(n), results);
+  auto const rows = in_doubt(results);
   std::vector<float> of_rows(rows.size() * outputs * facts().views.size());
   for (std::size_t k = 0; k < rows.size(); ++k)
-    std::copy_n(&said[rows[k] * outputs], outputs, &of_rows[k * outputs]);
+    std::copy_n(&results[rows[k] * outputs], outputs, &of_rows[k * outputs]);
   std::vector<std::uint32_t> shown, how;
   for (std::size_t first = rows.size(), all = rows.size() * facts().views.size(); first < all;) {
     std::size_t const count = std::min(all - first, std::size_t(max_batch()));
@@ -279,8 +279,8 @@ EDL_INLINE view<float> accelerator_trainer::results_of_doubtful(data::batch cons
   }
   if (!rows.empty()) join(facts().views, of_rows);
   for (std::size_t k = 0; k < rows.size(); ++k)
-    std::copy_n(&of_rows[k * outputs], outputs, &said[rows[k] * outputs]);
-  return said;
+    std::copy_n(&of_rows[k * outputs], outputs, &results[rows[k] * outputs]);
+  return results;
 }
 
 /// Runs work as a graph, unless layers are timed.

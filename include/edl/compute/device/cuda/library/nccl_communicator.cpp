@@ -68,9 +68,9 @@ bool nccl_communicator::done() {
     check(cudaEventRecord(end_, stream_), "marking the end of sums");
     marked_ = true;
   }
-  cudaError_t const there = cudaEventQuery(end_);
-  if (there == cudaErrorNotReady) return false;
-  check(there, "summing between GPUs");
+  cudaError_t const state = cudaEventQuery(end_);
+  if (state == cudaErrorNotReady) return false;
+  check(state, "summing between GPUs");
   return ready();  // an error that came meanwhile
 }
 
