@@ -64,7 +64,11 @@ struct expression {
   }
 };
 struct energy {
-  constexpr auto forward(auto x, auto&) const { return nn::mean(x * x, nn::places | nn::channels); }
+  constexpr auto forward(auto x, auto&) const {
+    auto const greatest = nn::one_hot(nn::argmax(x, nn::channels), x.channels());
+    return nn::mean(nn::pow(x, 2) + nn::norm(x, nn::channels) * greatest) +
+           0.1 * nn::mean(nn::argmax(x, nn::places));
+  }
 };
 
 constexpr nn::image picture{.height = 7, .width = 9, .channels = 4};

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <string>
 
 #include "edl/compute/onnx/expression.hpp"
@@ -83,6 +84,15 @@ EDL_INLINE value add_expression(graph& g, nn::expression::form const& of, value 
       case extent:
         name = g.number(float(nn::expression::elements_of(n.along, x.extents)));
         break;
+      case position: {
+        std::vector<float> numbers(nn::expression::elements_of(n.over, x.extents));
+        std::iota(numbers.begin(), numbers.end(), 0.0f);
+        auto const size = std::int64_t(numbers.size());
+        bool const down = n.over == nn::places;
+        name = g.tensor(down ? "positions/places" : "positions/channels",
+                        down ? std::vector<std::int64_t>{size, 1} : std::vector{size}, numbers);
+        break;
+      }
       case choose:
         name =
             g.add("Where", {g.add("Cast", {operand(n.a)}, {{"to", booleans}}), operand(n.b), operand(n.c)});

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edl/compute/nn/expression/loss.hpp"
 
+#include <concepts>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
 #include "compute/nn/loss_check.hpp"
 #include "edl/compute/nn/layer/activations.hpp"
+#include "edl/compute/nn/loss/classification.hpp"
 #include "edl/compute/nn/loss/heads.hpp"
 
 namespace expression_loss_test {
@@ -54,6 +57,49 @@ TEST_CASE("single precision gives what double does, for many records") {
   CHECK(
       check::value(quantile{.share = 0.9f}, {.channels = 7}, 10'000, narrow, y) ==
       doctest::Approx(check::value(quantile{.share = 0.9f}, {.channels = 7}, 10'000, wide, y)).epsilon(1e-6));
+}
+
+/// Cross entropy, with a power of what is wrong.
+struct focal {
+  double gamma = 2;
+  nn::class_weights class_weights{};
+  static constexpr bool class_labels = true;
+  constexpr auto loss(auto output, auto label) const {
+    auto const surprise = nn::logsumexp(output, nn::channels) -
+                          nn::sum(output * nn::one_hot(label, output.channels()), nn::channels);
+    return nn::mean(nn::pow(1 - nn::exp(-surprise), gamma) * surprise);
+  }
+};
+
+TEST_CASE("a loss of classes, with weights of them") {
+  using loss = nn::derived_loss<focal>;
+  static_assert(loss::class_labels && std::same_as<loss::label, std::int32_t>);
+  CHECK(loss::labels({1, 1, 3}) == 1);
+  CHECK(loss::valid(2, {1, 1, 3}));
+  CHECK(!loss::valid(3, {1, 1, 3}));
+  CHECK(!loss::valid(-1, {1, 1, 3}));
+  CHECK(loss{}.options_fit({1, 1, 3}));
+  CHECK(!loss{{.class_weights = {1, 2}}}.options_fit({1, 1, 3}));
+
+  int const batch = 40;
+  auto const x = check::normal<double>(batch * 3, 1, 2);
+  std::vector<float> const narrow(x.begin(), x.end());
+  std::vector<std::int32_t> y;
+  for (int i = 0; i < batch; ++i) y.push_back(i * i % 7 % 3);
+  check::gradient(focal{}, {.channels = 3}, batch, x, y);
+  check::gradient(focal{.class_weights = {1, 0, 2.5f}}, {.channels = 3}, batch, x, y);
+  for (nn::class_weights const& weights : {nn::class_weights{}, nn::class_weights{1, 0, 2.5f}}) {
+    focal const derived{.gamma = 1.5, .class_weights = weights};
+    nn::softmax_focal const by_hand{.gamma = 1.5f, .class_weights = weights};
+    std::vector<double> slope(x.size()), wanted(x.size());
+    double const mean =
+        nn::as_loss(derived)({.channels = 3}, batch, edl::view<double>(x), edl::view<std::int32_t>(y), slope);
+    CHECK(mean == doctest::Approx(by_hand({.channels = 3}, batch, edl::view<double>(x),
+                                          edl::view<std::int32_t>(y), wanted))
+                      .epsilon(1e-9));
+    for (std::size_t i = 0; i < x.size(); ++i) CHECK(slope[i] == doctest::Approx(wanted[i]).epsilon(1e-9));
+    CHECK(check::value(derived, {.channels = 3}, batch, narrow, y) == doctest::Approx(mean).epsilon(1e-5));
+  }
 }
 
 TEST_CASE("labels are finite numbers, options are asked, and heads and sample weights take such a loss") {

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <type_traits>
+#include <vector>
 
 #include "compute/nn/harness.hpp"
 #include "edl/compute/nn/layer/activations.hpp"
@@ -134,6 +136,67 @@ TEST_CASE("greatest elements that are equal share the gradient") {
       at<[](auto x) { return x + nn::max(x, nn::channels); }>(std::array{1.0, 4.0, 4.0, -1.0});
   CHECK(y == std::array{5.0, 8.0, 8.0, 3.0});
   CHECK(dx == std::array{1.0, 3.0, 3.0, 1.0});
+}
+
+TEST_CASE("equal least elements share the gradient, too") {
+  auto const [y, dx] =
+      at<[](auto x) { return x + nn::min(x, nn::channels); }>(std::array{1.0, 4.0, 1.0, 3.0});
+  CHECK(y == std::array{2.0, 5.0, 2.0, 4.0});
+  CHECK(dx == std::array{3.0, 1.0, 3.0, 1.0});
+}
+
+TEST_CASE("slopes where functions have none, or an infinite one") {
+  double const infinite = std::numeric_limits<double>::infinity();
+  auto const zero = std::array{0.0};
+  CHECK(at<[](auto x) { return nn::relu(x); }>(zero)[1][0] == 0);
+  CHECK(at<[](auto x) { return nn::clamp(x, 0, 1); }>(zero)[1][0] == 0.5);
+  CHECK(at<[](auto x) { return nn::clamp(x, -1, 0); }>(zero)[1][0] == 0.5);
+  CHECK(at<[](auto x) { return nn::where(x, 2 * x, 3 * x); }>(zero)[1][0] == 3);
+  CHECK(at<[](auto x) { return nn::where(x >= 0, 2 * x, 3 * x); }>(zero)[1][0] == 2);
+  CHECK(at<[](auto x) { return nn::sqrt(x); }>(zero) == std::array{zero, std::array{infinite}});
+  CHECK(at<[](auto x) { return nn::log(x); }>(zero) ==
+        std::array{std::array{-infinite}, std::array{infinite}});
+  CHECK(at<[](auto x) { return nn::pow(x, 0.5); }>(zero) == std::array{zero, std::array{infinite}});
+  CHECK(at<[](auto x) { return nn::norm(x); }>(zero) == std::array{zero, zero});
+}
+
+TEST_CASE("gradients of norms") {
+  check_function<[](auto x) { return x / (1 + nn::norm(x, nn::channels)) + nn::norm(x, nn::places); }>();
+  check_function<[](auto x) { return nn::norm(x); }>();
+}
+
+TEST_CASE("the number of the greatest element, and one-hot of it") {
+  auto const row = std::array{3.0, 7.0, 7.0, -1.0};
+  auto const index = at<[](auto x) { return nn::argmax(x, nn::channels) + 0 * x; }>(row);
+  CHECK(index[0] == std::array{1.0, 1.0, 1.0, 1.0});  // the first of equal ones
+  CHECK(index[1] == std::array{0.0, 0.0, 0.0, 0.0});
+  auto const hot = at<[](auto x) { return x * nn::one_hot(nn::argmax(x, nn::channels), x.channels()); }>(row);
+  CHECK(hot[0] == std::array{0.0, 7.0, 0.0, 0.0});
+  CHECK(hot[1] == std::array{0.0, 1.0, 0.0, 0.0});
+
+  // Of each place, and of each channel: rows share a vector, and have places of their own.
+  check_function<[](auto x) { return x * nn::one_hot(nn::argmax(x, nn::channels), x.channels()); }>();
+  check_function<[](auto x) { return x * nn::one_hot(nn::argmax(x, nn::places), x.places()); }>();
+  check_function<[](auto x) { return x * nn::argmax(x, nn::channels) + nn::argmax(x, nn::places); }>();
+  lone_layer<function_of<[](auto x) { return nn::argmax(x, nn::channels); }>> h{
+      .l = {}, .in = {1, 2, 3}, .batch = 2};
+  h.x = {0, 1, 2, 5, 4, 3, 1, 2, 0, -3, -2, -1};
+  h.forward();
+  CHECK(h.y == std::vector{2.0, 0.0, 1.0, 2.0});
+  lone_layer<function_of<[](auto x) { return nn::argmax(x, nn::places); }>> p{
+      .l = {}, .in = {1, 2, 3}, .batch = 2};
+  p.x = h.x;
+  p.forward();
+  CHECK(p.y == std::vector{1.0, 1.0, 1.0, 0.0, 0.0, 0.0});
+}
+
+TEST_CASE("an empty batch") {
+  lone_layer<function_of<[](auto x) { return nn::softmax(x) * nn::mean(x, nn::places); }>> h{
+      .l = {}, .in = {1, 2, 3}, .batch = 0};
+  h.forward();
+  h.backward();
+  CHECK(h.y.empty());
+  CHECK(h.dx.empty());
 }
 
 TEST_CASE("no gradient comes back through stop_gradient") {

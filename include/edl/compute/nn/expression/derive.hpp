@@ -119,7 +119,8 @@ class deriver {
 
   /// Adds to the gradient of node `to`. `slope` is the contribution of each element of a tensor over `full`.
   constexpr void send(int to, int slope, axes full) {
-    if (is_number(to) || d_.nodes[to].what == operation::label) return;
+    operation const leaf = d_.nodes[to].what;
+    if (is_number(to) || leaf == operation::label || leaf == operation::position) return;
     axes const spread = without(full, over(to));  // the operand was broadcast along these
     axes const even = without(spread, over(slope));
     if (even != axes{}) slope = times(slope, put({.what = operation::extent, .along = even}));

@@ -34,11 +34,12 @@ inline constexpr axes all_axes = channels | places | samples;
 /// The operation of a node of an expression.
 enum class operation : std::uint8_t {
   input,     ///< the layer's input
-  label,     ///< of a loss: one label per output
+  label,     ///< of a loss; 0: its labels, 1: the weights of samples
   slope,     ///< the gradient that the backward pass receives
   variable,  ///< number `index`
   constant,  ///< number `index` of the author's constants, or `value` if that is −1
   extent,    ///< number of elements of `along`
+  position,  ///< of an element along its only axis: 0, 1, …
   same,
   add,
   subtract,
@@ -70,7 +71,7 @@ enum class operation : std::uint8_t {
 /// Nodes of a forward pass and its gradient together.
 inline constexpr std::size_t most_derived = 512;
 
-constexpr bool is_leaf(operation o) { return o <= operation::extent; }
+constexpr bool is_leaf(operation o) { return o <= operation::position; }
 constexpr bool is_reduction(operation o) { return o >= operation::sum; }
 /// Whether it costs more than storing and loading its result.
 constexpr bool is_dear(operation o) {

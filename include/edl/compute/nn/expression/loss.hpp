@@ -13,7 +13,8 @@
 namespace edl::nn {
 
 /// A loss of one record: `constexpr auto loss(auto output, auto label) const` takes two tensors, with a label
-/// for each output, and returns a tensor that is one number.
+/// for each output, and returns a tensor that is one number. With `static constexpr bool class_labels = true`
+/// the label is the number of a class, one for each record: `one_hot(label, output.channels())`.
 template <class L>
 concept is_loss_expression = std::copyable<L> && !loss_function<L> && requires(L const& l, tensor x) {
   { l.loss(x, x) } -> std::convertible_to<tensor>;
@@ -22,9 +23,23 @@ concept is_loss_expression = std::copyable<L> && !loss_function<L> && requires(L
 namespace expression {
 
 template <class L>
+constexpr bool is_of_classes() {
+  if constexpr (requires { L::class_labels; })
+    return L::class_labels;
+  else
+    return false;
+}
+
+template <class L>
+inline constexpr bool weighs_classes =
+    is_of_classes<L>() && requires(L const& l) { l.class_weights.count(); };
+
+template <class L>
 constexpr form loss_form_of(L const& l, shape output) {
   scope s(output);
-  return s.finish(l.loss(s.input(), s.label()), true);
+  tensor y = l.loss(s.input(), s.label(is_of_classes<L>() ? samples : all_axes));
+  if constexpr (weighs_classes<L>) y = s.add(operation::multiply, 0, y, s.weight());
+  return s.finish(y, true);
 }
 
 template <class L>
@@ -42,25 +57,31 @@ struct compiled_loss {
 }  // namespace expression
 
 /// Turns it into a loss function. The loss of a minibatch is the mean over its records, and the compiler
-/// derives its gradient. See `loss_function`.
+/// derives its gradient. A loss of classes may have an option `nn::class_weights class_weights`, by which a
+/// record's loss is multiplied. See `loss_function`.
 template <is_loss_expression L>
 struct derived_loss {
   static_assert(expression::compiled_loss<L>::right || true);  // it has reported the mistake
 
   L source;
 
-  using label = float;
-  static constexpr bool class_labels = false;
-  static constexpr std::size_t labels(shape output) { return output.size(); }
+  static constexpr bool class_labels = expression::is_of_classes<L>();
+  static constexpr bool weighs_classes = expression::weighs_classes<L>;
+  using label = std::conditional_t<class_labels, std::int32_t, float>;
+  static constexpr std::size_t labels(shape output) { return class_labels ? 1 : output.size(); }
   static constexpr bool valid(label l, shape output) {
     if constexpr (requires { L::valid(l, output); })
       return L::valid(l, output);
+    else if constexpr (class_labels)
+      return l >= 0 && l < output.channels;
     else
       return l - l == 0;  // neither infinite nor NaN
   }
   static constexpr bool fits(shape output) { return loss_fits<L>(output); }
   constexpr bool options_fit(shape output) const {
     expression::form const f = expression::loss_form_of(source, output);
+    if constexpr (weighs_classes)
+      if (!source.class_weights.fit(std::size_t(output.channels))) return false;
     return nn::options_fit(source, output) && f.same_operations(expression::compiled_loss<L>::operations);
   }
 
@@ -74,8 +95,11 @@ struct derived_loss {
     if constexpr (std::same_as<T, label>) {
       labels = truth;
     } else {
-      auto const wide = on.room(0, 2, truth.size());
+      std::size_t const n = truth.size();
+      auto const wide = on.room(0, 2, weighs_classes ? 2 * n : n);
       std::copy(truth.begin(), truth.end(), wide.begin());
+      if constexpr (weighs_classes)
+        for (std::size_t i = 0; i < n; ++i) wide[n + i] = T(source.class_weights[std::size_t(truth[i])]);
       labels = wide;
     }
     expression::form const now = expression::loss_form_of(source, output);

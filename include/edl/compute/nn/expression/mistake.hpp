@@ -24,6 +24,7 @@ enum class mistake_kind {
   unused_tensor,
   axis_of_reduction,
   number_for_axes,
+  axes_of_positions,
   result_without_input,
   loss_is_no_number,
   tensor_of_another_layer,
@@ -81,6 +82,10 @@ struct forward_pass_of {
       what != number_for_axes,
       "edl: a number stands for the axes of nn::sum, nn::mean and the like, which are nn::channels, "
       "nn::places or both (with |), in the `line` that is named above");
+  static_assert(
+      what != axes_of_positions,
+      "edl: nn::argmax and nn::one_hot are along one axis, nn::channels or nn::places, in the `line` "
+      "that is named above");
   static_assert(what != result_without_input,
                 "edl: what `forward` of this layer returns does not depend on its input");
   static_assert(what != loss_is_no_number,

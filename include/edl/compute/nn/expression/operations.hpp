@@ -118,6 +118,24 @@ constexpr tensor min(tensor x, axes along, expression::source_line line = {}) {
   expression::written_at const here(x, line);
   return -max(-x, along);
 }
+/// The root of the sum of the squares: the Euclidean norm. Its gradient is 0 where the norm is.
+constexpr tensor norm(tensor x, expression::reduced_axes along = {}, expression::source_line line = {}) {
+  expression::written_at const here(x, line);
+  tensor const squares = sum(square(x), along);
+  return where(squares > 0, sqrt(where(squares > 0, squares, 1)), 0);
+}
+/// The number of the greatest element along `along`, nn::channels or nn::places; of equal ones the first. It
+/// has no gradient.
+constexpr tensor argmax(tensor x, axes along, expression::source_line line = {}) {
+  expression::written_at const here(x, line);
+  tensor const index = x.within->positions(along, line.number);
+  return min(where(x >= max(x, along), index, x.within->number_of_elements(along)), along);
+}
+/// 1 at the element along `axis` whose number is that of `index`, and 0 elsewhere: `one_hot(index,
+/// x.channels())`. All are 0 where `index` is no number of an element.
+constexpr tensor one_hot(tensor index, axis_length axis, expression::source_line line = {}) {
+  return equal(index, index.within->positions(axis.axis, line.number), line);
+}
 /// The mean of the squared deviations from the mean.
 constexpr tensor variance(tensor x, expression::reduced_axes along = {}, expression::source_line line = {}) {
   expression::written_at const here(x, line);

@@ -76,6 +76,7 @@ inline std::size_t own_size(program const& p, slot const& s, shape in, cut const
     case memory::total:
       return 2 * (has(s.over, places) ? of_sample(s.over, in) : c ? by.length : 1);
     case memory::variable:
+    case memory::position:
     case memory::shared:
       return by.copies > 1 && s.over == channels ? by.length : 0;
     default:
@@ -85,8 +86,8 @@ inline std::size_t own_size(program const& p, slot const& s, shape in, cut const
 
 /// Gives each slot its memory. `own` is the thread's: `own_size` of each slot, and a spare row.
 template <class T>
-frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* numbers, T* shared, T* own,
-              bool in_samples) {
+frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* numbers, T const* positions,
+              T* shared, T* own, bool in_samples) {
   frame<T> f;
   auto const put = [&](std::size_t s, T const* at, std::size_t by_sample, std::size_t by_row) {
     f.at[s] = const_cast<T*>(at), f.by_sample[s] = by_sample, f.by_row[s] = by_row;
@@ -117,7 +118,8 @@ frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* number
         external(a.x.data());
         break;
       case memory::label:
-        external(a.labels.data());
+        external(a.labels.data() +
+                 (s.index > 0 ? a.labels.size() / 2 : 0));  // the weights are behind the labels
         break;
       case memory::slope:
         external(a.dy.data());
@@ -138,7 +140,8 @@ frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* number
           external(a.gradients.data() + first[std::size_t(s.index)]);
         break;
       case memory::variable:
-        external(a.variables.data() + first[std::size_t(s.index)]);
+      case memory::position:
+        external(s.where == memory::position ? positions : a.variables.data() + first[std::size_t(s.index)]);
         if (mine > 0 && in_samples) {
           for (std::size_t k2 = 0; k2 < mine; ++k2) own[k2] = f.at[i][k2 % c];
           put(i, own, 0, 0);
@@ -222,23 +225,26 @@ void join_threads(program const& p, std::span<frame<T>> of, shape in, cut const&
 template <program const& P, class T, class On>
 void run_on(On& cpu, call<T> const& a) {
   cut const by = cut_of(P, a.in, a.batch);
-  std::size_t own = by.length, shared = 0, gradient = 0;
+  std::size_t own = by.length, shared = 0, gradient = 0, positions = 0;
   int numbers = 0;
   for (int k = 0; k < P.slot_count; ++k) {
     slot const& s = P.slots[std::size_t(k)];
     own += rounded(own_size(P, s, a.in, by));
     if (s.where == memory::shared) shared += rounded(of_sample(s.over, a.in));
     if (s.where == memory::variable_gradient) gradient = std::max(gradient, of_sample(s.over, a.in));
+    if (s.where == memory::position) positions = std::max(positions, of_sample(s.over, a.in));
     numbers += s.where == memory::number;
   }
   own += gradient;
-  T* const all = cpu.room(0, 1, rounded(shared) + std::size_t(numbers) + 1).data();
-  T* const values = all + rounded(shared);
+  positions = rounded(positions);
+  T* const index = cpu.room(0, 1, positions + rounded(shared) + std::size_t(numbers) + 1).data();
+  for (std::size_t i = 0; i < positions; ++i) index[i] = T(i);
+  T *const all = index + positions, *const values = all + rounded(shared);
   numbers_of(P, a, values);
   auto const places = std::size_t(a.in.height) * std::size_t(a.in.width);
   auto const alone = [&]<int Run>() {
     if constexpr (loops<P>::sections(Run) > 0) {
-      auto const f = bind(P, a, by, values, all, cpu.room(0, 0, own).data(), false);
+      auto const f = bind(P, a, by, values, index, all, cpu.room(0, 0, own).data(), false);
       loops<P>::template sample<Run>(f, 0, places, std::size_t(a.in.channels));
     }
   };
@@ -252,7 +258,7 @@ void run_on(On& cpu, call<T> const& a) {
     for (int t = 0; t < parts; ++t) at[std::size_t(t)] = cpu.room(t, 0, own).data();
     std::array<frame<T>, most_threads> frames;
     cpu.share(units, parts, [&](std::size_t begin, std::size_t end, int t) {
-      auto& f = frames[std::size_t(t)] = bind(P, a, by, values, all, at[std::size_t(t)], true);
+      auto& f = frames[std::size_t(t)] = bind(P, a, by, values, index, all, at[std::size_t(t)], true);
       for (int k = 0; k < P.slot_count; ++k)
         if (P.slots[std::size_t(k)].where == memory::total)
           std::fill_n(f.at[std::size_t(k)], own_size(P, P.slots[std::size_t(k)], a.in, by), T(0));

@@ -23,6 +23,7 @@ enum class memory : std::uint8_t {
   variable,           ///< number `index`
   variable_gradient,  ///< of number `index`
   number,             ///< number `index` of those of a call
+  position,           ///< 0, 1, … along an axis
   kept,               ///< number `index` of the values that the forward pass stores for the backward pass
   shared,             ///< of one call, for all threads
   total,              ///< the same, and each thread adds to one of its own
@@ -227,13 +228,16 @@ class scheduler {
             put(i, memory::input);
             break;
           case operation::label:
-            put(i, memory::label);
+            put(i, memory::label, n.index);
             break;
           case operation::slope:
             put(i, memory::slope);
             break;
           case operation::variable:
             put(i, memory::variable, n.index);
+            break;
+          case operation::position:
+            put(i, memory::position);
             break;
           case operation::constant:
           case operation::extent:

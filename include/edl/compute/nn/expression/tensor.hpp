@@ -53,8 +53,13 @@ class scope {
   }
 
   constexpr tensor input() { return {this, 0}; }
-  /// For a loss: a label for each output.
-  constexpr tensor label() { return put({.what = operation::label, .over = all_axes, .index = 0}, 0); }
+  /// For a loss: a label for each output, or with `samples` one for each sample.
+  constexpr tensor label(axes over = all_axes) {
+    return put({.what = operation::label, .over = over, .index = 0}, 0);
+  }
+
+  /// For a loss of classes: the weight of each sample.
+  constexpr tensor weight() { return put({.what = operation::label, .over = samples, .index = 1}, 0); }
 
   /// A trained variable with one number for each channel of the input, or for each of its places.
   constexpr tensor variable(std::string_view name, axis_length of, initializer const& initial,
@@ -91,6 +96,10 @@ class scope {
   }
   constexpr tensor number_of_elements(axes along) {
     return put({.what = operation::extent, .along = along}, 0);
+  }
+  constexpr tensor positions(axes along, int line) {
+    if (along != channels && along != places) fail({mistake_kind::axes_of_positions, line, {}, {}});
+    return put({.what = operation::position, .over = along}, line);
   }
   constexpr tensor reduce(operation o, tensor a, axes along, int line) {
     if (along == axes{} || !has(over_of(a), along)) {
