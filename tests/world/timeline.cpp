@@ -32,7 +32,7 @@ constexpr std::pair<char const*, char const*> known_paths[]{
     {"two members did one minibatch", "two members did minibatch"},
     {"a backup was cut off", "the backup is cut off"},
     {"a lease was void", "the lease is void"},
-    {"a minibatch was refused as stale", "was refused as stale"},
+    {"a minibatch was refused as stale", "was rejected as stale"},
     {"a task had gone to another worker", "had given task"},
     {"a member waited for the master", "waits for the master"},
     {"a member was refused", "is refused: it has been given up"},

@@ -240,7 +240,7 @@ TEST_CASE("a kubeconfig that cannot be used says which file, what, and the way o
              {"cluster 'c' of ", "has no server"}));
   CHECK(says(text(kubeconfig(somewhere + "\ncertificate-authority-data: '%%%'", "token: x")),
              {"cluster 'c'", "certificate-authority-data is damaged", "base64"}));
-  CHECK(says(text(kubeconfig(somewhere + "\ncertificate-authority-data: Y2", "token: x")), {"cut off"}));
+  CHECK(says(text(kubeconfig(somewhere + "\ncertificate-authority-data: Y2", "token: x")), {"truncated"}));
   CHECK(says(text(kubeconfig(somewhere + "\ncertificate-authority: ca.crt", "token: x")),
              {"cluster 'c'", "certificate-authority", f.path.string() + "/ca.crt", "No such file"}));
   CHECK(says(text(kubeconfig(somewhere + "\ninsecure-skip-tls-verify: true\ncertificate-authority-data: Y2E=",

@@ -171,7 +171,7 @@ TEST_CASE("a wrong line is named with its file, its number and its column, once 
            {"age | to_number otherwise=1 | hashing buckets=3", "reads a text"},
            {"age | string_lookup words=a,b,a", "stands twice"},
            {"age | string_lookup words=a unknown=-1", "below 0"},
-           {"age | string_lookup words=a file=b", "leave one out"},
+           {"age | string_lookup words=a file=b", "not both"},
            {"age | string_lookup file=/no/such", "/no/such"},
            {"a | pieces | hashing buckets=2000000000\nb | pieces | hashing buckets=2000000000",
             "p.columns:2: column 'b': more than"},
