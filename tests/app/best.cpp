@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The best model and the early end of jobs with several processes.
+// What evaluations decide in jobs: the best model, the early end, the learning rate.
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "app/tiny_job.hpp"
 
@@ -15,6 +20,16 @@ lines watched(job::scratch const& dir, std::string const& name, lines more = {})
               {"--validation_data=" + job::data().validation, "--num_epochs=4", "--evaluation_steps=16",
                "--checkpoint_steps=24", "--save_best=accuracy", "--checkpoint_dir=" + dir / name});
   return more;
+}
+
+/// The learning rates in a job's history, by step.
+std::map<std::uint64_t, double> rates_in(std::string const& directory) {
+  std::map<std::uint64_t, double> all;
+  std::istringstream in(slurp(directory + "/history.jsonl"));
+  for (std::string line; std::getline(in, line);)
+    if (auto const of = nlohmann::json::parse(line); of.contains("learning_rate"))
+      all[of["step"]] = of["learning_rate"];
+  return all;
 }
 
 }  // namespace
@@ -97,6 +112,82 @@ TEST_CASE("a job in a fixed order evaluates every version, and ends at the one t
   }
   CHECK(lists[0] == lists[1]);
   CHECK(models[0] == models[1]);
+}
+
+TEST_CASE("evaluations reduce the rate, at the same versions after any kill") {
+  for (bool const several : {false, true}) {
+    job::scratch const dir;
+    auto const flags = [&](std::string const& name) {
+      lines all{"--validation_data=" + job::data().validation,
+                "--num_epochs=4",
+                "--evaluation_steps=16",
+                "--checkpoint_steps=8",
+                "--history_steps=8",
+                "--num_threads=1",
+                "--deterministic",
+                "--checkpoint_dir=" + dir / name,
+                "--output=" + dir / name + "-model"};
+      if (several) all.push_back("--fixed_global_batch");
+      return several ? replicas(2, all) : train(all);
+    };
+    job::options const quick{.env = {{"TINY_OPTIMIZER", "plateau"}}};
+    job::options const slowly{.env = {{"TINY_OPTIMIZER", "plateau"}, {"TINY_DELAY_US", "900"}}};
+    job::run whole(flags("whole"), quick);
+    CHECK(whole.wait() == 0);
+    CAPTURE(whole.log());
+    CHECK(has(whole.log(), "version 32: accuracy makes no progress, so the learning rate is 0.5 of"));
+    // A line has the rate of the step that led to it.
+    for (auto const& [step, rate] : rates_in(dir / "whole")) {
+      CAPTURE(step);
+      std::uint64_t const reductions = std::max<std::uint64_t>((step - 1) / 16, 1) - 1;
+      if (step > 4) CHECK(rate == doctest::Approx(0.1 * std::pow(0.5, double(reductions))));
+    }
+
+    {
+      job::run killed(flags("killed"), slowly);
+      REQUIRE(killed.says("Checkpoint of version 40 written"));
+      if (several) {
+        for (char const* role : {"worker", "master"}) {
+          pid_t const victim = killed.find(role, role == std::string("worker") ? 1 : 0);
+          REQUIRE(victim);
+          ::kill(victim, SIGKILL);
+          REQUIRE(killed.says(role == std::string("worker") ? "Evaluation metrics[v=64]"
+                                                            : "the previous master ended before its job"));
+        }
+        CHECK(killed.wait() == 0);
+      } else {
+        ::kill(killed.pid(), SIGKILL);
+        killed.wait();
+        job::run again(flags("killed"), quick);
+        int const code = again.wait();
+        CAPTURE(again.log());
+        CHECK(code == 0);
+      }
+    }
+    CHECK(slurp(dir / "killed/evaluations.json") == slurp(dir / "whole/evaluations.json"));
+    CHECK(slurp(dir / "killed-model/model.safetensors") == slurp(dir / "whole-model/model.safetensors"));
+  }
+}
+
+TEST_CASE("evaluations reduce the rate of servers, and of workers in any order") {
+  for (bool const servers : {true, false}) {
+    job::scratch const dir;
+    lines const more{"--validation_data=" + job::data().validation, "--num_epochs=4", "--evaluation_steps=32",
+                     "--history_steps=4", "--checkpoint_dir=" + dir / "c"};
+    job::run j(servers ? cluster(2, 2, more) : replicas(2, more), {.env = {{"TINY_OPTIMIZER", "plateau"}}});
+    CHECK(j.wait() == 0);
+    CAPTURE(j.log());
+    check_account(j.log(), 4);
+    auto const rates = rates_in(dir / "c");
+    CHECK(rates.rbegin()->second < 0.1 * 0.5);
+    CHECK(rates.rbegin()->second > 0);
+  }
+}
+
+TEST_CASE("a schedule that waits for evaluations that are never made is warned of") {
+  job::run j(train({}), {.env = {{"TINY_OPTIMIZER", "plateau"}}});
+  CHECK(j.wait() == 0);
+  CHECK(count(j.log(), "so the rate is never reduced: give --validation_data and --evaluation_steps") == 1);
 }
 
 }  // namespace best_test

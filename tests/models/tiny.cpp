@@ -189,6 +189,14 @@ struct planned : tiny {
   static constexpr edl::cosine_decay schedule{.rate = 0.1f, .steps = edl::share_of_training(1)};
   static constexpr edl::sgd optimizer{.momentum = 0.9f};
 };
+/// With TINY_OPTIMIZER=plateau: one whose rate is halved by each evaluation after the first, as no accuracy
+/// is better by 1.
+struct reduced : tiny {
+  static constexpr edl::warmup<edl::reduce_on_plateau<edl::constant_rate>> schedule{
+      .steps = 4,
+      .then = {.then = {0.1f}, .metric = "accuracy", .factor = 0.5f, .patience = 1, .min_delta = 1}};
+  static constexpr edl::sgd optimizer{.momentum = 0.9f};
+};
 
 /// With TINY_PREPARED: a model that looks at its data before it begins. The kernel that is not trained is the
 /// mean of the records.
@@ -284,6 +292,8 @@ int main(int argc, char** argv) {
   if (std::getenv("TINY_TABLES")) return edl::run<tabled>(argc, argv);
   if (char const* by = std::getenv("TINY_OPTIMIZER"); by && by == std::string_view("planned"))
     return edl::run<planned>(argc, argv);
+  else if (by && by == std::string_view("plateau"))
+    return edl::run<reduced>(argc, argv);
   else if (by)
     return by == std::string_view("lamb") ? edl::run<by_lamb>(argc, argv) : edl::run<by_muon>(argc, argv);
   if (std::getenv("TINY_HOOKS")) return edl::run<hooked>(argc, argv);

@@ -152,7 +152,7 @@ inline std::vector<cli::flag> all_sweep_flags(std::string const& program) {
 
 inline sweep sweep_of(cli::command_line const& l) {
   sweep s{.options = sweep_options_of(l),
-          .by = read_monitor("by", l.text("by")),
+          .by = read_monitor("--by", l.text("by")),
           .parallel = int(l.number("parallel")),
           .output = l.text("output"),
           .train_flags = {},
@@ -266,7 +266,7 @@ inline void check_metrics(cli::command_line const& l, std::vector<cli::flag> con
     if (known.empty() || std::ranges::find(flags, name, &cli::flag::name) == flags.end()) continue;
     std::string const text = l.text(name), metric = text.substr(0, text.find_first_of(":,"));
     if (metric.empty()) continue;
-    if (std::string const why = train::unknown_metric(name, metric, known); !why.empty())
+    if (std::string const why = train::unknown_metric(fmt::format("--{}", name), metric, known); !why.empty())
       throw usage_error(why);
   }
 }

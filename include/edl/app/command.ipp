@@ -247,6 +247,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   if (s.job_name.empty()) s.job_name = a.job.name;
   a.job.name = s.job_name;
   a.job.evaluation.asks_model = p.may_stop;
+  if (a.job.command == command::train) a.job.evaluation.plateau = plateau_of_model(*p.rule);
   a.job.hyperparameters = train::write_settings(train::values_of(p.set));
   // Ctrl-C, a hangup and signals to a process group reach all processes of a command; those that the command
   // has started ignore them and leave the reaction to the command. Its master may be stopped on its own, and

@@ -314,6 +314,7 @@ EDL_INLINE int master_role::run(signals const& stop) {
     std::vector<std::string> names;
     for (net::address const& one : listener_->addresses()) names.push_back(net::to_string(one));
     server_.listens_at(names);
+    server_.set_rates(reporter_.rates());
     if (auto const at = reporter_.stopped_at()) server_.stop(*at);
     platform_ = make_platform();
     if (platform_) server_.processes().use(*platform_);

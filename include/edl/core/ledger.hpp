@@ -36,10 +36,12 @@ struct checked_minibatch {
 /// A minibatch to be counted, with the number of its records, and of those that it lacks because they are
 /// damaged.
 struct contribution {
-  contribution(minibatch_key const& k, std::uint32_t has = 0, std::uint32_t skipped_records = 0)
-      : key(k), records(has), skipped(skipped_records) {}
+  contribution(minibatch_key const& k, std::uint32_t has = 0, std::uint32_t skipped_records = 0,
+               float rate_factor = 1)
+      : key(k), records(has), skipped(skipped_records), rate(rate_factor) {}
   minibatch_key key;
   std::uint32_t records, skipped;
+  float rate;  ///< factor of the learning rate, in (0, 1]
 };
 
 /// A record of what has been applied, minibatch by minibatch: the proof that every record counts once. A

@@ -112,6 +112,34 @@ TEST_CASE("warmup scales another schedule, and is one itself") {
   CHECK(edl::warmup{2, [](std::uint64_t) { return 1.0; }}(0) == 0.5f);
 }
 
+TEST_CASE("a schedule says when evaluations reduce its rate") {
+  constexpr edl::reduce_on_plateau<edl::cosine_decay> reduces{
+      .then = {.rate = 1, .steps = edl::share_of_training(1)},
+      .metric = "auc",
+      .factor = 0.5f,
+      .cooldown = 2};
+  static_assert(edl::options_fit(reduces) && edl::has_share_of_training(reduces));
+  CHECK(edl::in_training_of(reduces, 10)(10) == 0);
+  constexpr auto found = edl::plateau_of(edl::warmup<edl::reduce_on_plateau<edl::cosine_decay>>{3, reduces});
+  static_assert(found && found->metric == "auc" && found->factor == 0.5f && found->patience == 10 &&
+                found->cooldown == 2 && found->min_delta == 0 && found->min_factor == 0);
+  static_assert(!edl::plateau_of(edl::constant_rate{1}) &&
+                !edl::plateau_of([](std::uint64_t) { return 1.f; }));
+
+  using reduced = edl::reduce_on_plateau<edl::constant_rate>;
+  auto const fits = [](reduced of) { return edl::options_fit(of); };
+  CHECK(fits({.then = {1}, .metric = "auc"}));
+  CHECK_FALSE(fits({.then = {1}, .metric = ""}));
+  CHECK_FALSE(fits({.then = {-1}, .metric = "auc"}));
+  for (float const bad : {0.0f, 1.0f, -1.0f, std::numeric_limits<float>::quiet_NaN()})
+    CHECK_FALSE(fits({.then = {1}, .metric = "auc", .factor = bad}));
+  CHECK_FALSE(fits({.then = {1}, .metric = "auc", .patience = 0}));
+  CHECK_FALSE(fits({.then = {1}, .metric = "auc", .min_delta = -1}));
+  CHECK_FALSE(fits({.then = {1}, .metric = "auc", .min_factor = 2}));
+  CHECK_FALSE(edl::options_fit(
+      edl::reduce_on_plateau<reduced>{.then = {.then = {1}, .metric = "auc"}, .metric = "auc"}));
+}
+
 TEST_CASE("steps may be a share of the training") {
   using edl::share_of_training;
   constexpr edl::cosine_decay whole{.rate = 1, .steps = share_of_training(1), .end = 0.25f};

@@ -252,4 +252,40 @@ TEST_CASE("where evaluations decide on something, a checkpoint waits for those b
   CHECK(m.it.take_commands().empty());
 }
 
+TEST_CASE("tasks have the rate that evaluations have decided, but not beyond what the job goes back behind") {
+  auto o = small(job_type::training_with_evaluation);
+  o.evaluation_steps = 2;
+  o.judges = true;
+  master m(o);
+  m.it.set_rates({{0, 0.5f}});  // of an earlier process
+  m.start();
+  auto const rate = [&] {
+    auto const t = m.ask();
+    CHECK(t.kind == task_kind::training);
+    CHECK(m.done(t));
+    return t.rate;
+  };
+  CHECK(rate() == 0.5f);
+  m.it.version_reached({1, 4, true, false}, m.now);
+  for (task_reply t = m.ask(); t.kind == task_kind::evaluation; t = m.ask()) {
+    CHECK(t.rate == 1);
+    CHECK(m.it.report_task({.worker = 0, .incarnation = 1, .lease = t.lease, .metrics = {1}}, m.now));
+  }
+  m.it.judged(4, m.now, "", {.rates = {{0, 0.5f}, {4, 0.25f}}});
+  CHECK(rate() == 0.25f);
+  // What cannot be stored decides nothing.
+  m.it.version_reached({1, 6, true, false}, m.now);
+  for (task_reply t = m.ask(); t.kind == task_kind::evaluation; t = m.ask())
+    CHECK(m.it.report_task({.worker = 0, .incarnation = 1, .lease = t.lease, .metrics = {1}}, m.now));
+  m.it.judged(6, m.now, "the disk is full", {.rates = {{6, 0.125f}}});
+  CHECK(rate() == 0.25f);
+  // Without a checkpoint the job goes back to its start.
+  m.it.left(role::server, 1, 1, m.now);
+  CHECK(m.join(role::server, 1, 2));
+  if (auto const asked = m.take<find_restore_point>())
+    m.it.restore_point_found(asked->generation, std::nullopt, m.now);
+  m.configured(2);
+  CHECK(rate() == 0.5f);
+}
+
 }  // namespace coordinator_evaluation_test

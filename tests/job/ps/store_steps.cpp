@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "job/ps/small_store.hpp"
 
@@ -77,6 +78,26 @@ TEST_CASE("a step of several minibatches is one step with the mean over all thei
     pushed.push(c, i, std::vector<float>(4, float(i)), std::vector<float>(2, float(i)));
   }
   CHECK(same(one.full_snapshot(), pushed.full_snapshot()));
+}
+
+TEST_CASE("a step is made at the least rate of its minibatches, and none at a rate that is no factor") {
+  auto const layout = small_layout();
+  store s({.layout = layout, .elements = {0, 6}, .rule = adding, .when = at_once});
+  std::vector<std::pair<float, edl::contribution>> all{{2.0f, {batch(0), 4, 0, 0.5f}},
+                                                       {2.0f, {batch(1), 4, 0, 0.25f}}};
+  auto sums = sums_of(all, 6, s);
+  s.step(keys_of(all), sums);
+  CHECK(values(s.current()) == std::vector<float>{0.5f, 0.5f, 0.5f, 0.5f, 2, 2});  // and the state as it is
+  s.push({batch(2), 4, 0, 0.5f}, 1, std::vector<float>(4, 1), std::vector<float>(2, 1));
+  CHECK(values(s.current()) == std::vector<float>{1, 1, 1, 1, 3, 3});
+  for (float const bad : {0.0f, 2.0f, -1.0f, std::numeric_limits<float>::quiet_NaN()}) {
+    all = {{2.0f, {batch(3), 4, 0, bad}}};
+    sums = sums_of(all, 6, s);
+    CHECK_THROWS_WITH(s.step(keys_of(all), sums), doctest::Contains("minibatch's rate is not in (0, 1]"));
+    CHECK_THROWS_WITH(s.push({batch(3), 4, 0, bad}, 2, std::vector<float>(4, 1), std::vector<float>(2, 1)),
+                      doctest::Contains("of its rate is not in (0, 1]"));
+  }
+  CHECK(s.version() == 2);
 }
 
 TEST_CASE("a step of minibatches that have all been counted is none") {

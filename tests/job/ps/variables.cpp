@@ -42,7 +42,7 @@ TEST_CASE("who holds a version keeps it") {
 TEST_CASE("a step of sums, and of what is accumulated, is one with the mean") {
   variables v({.layout = layout, .elements = {0, 6}, .rule = adding, .when = pairs});
   std::vector<float> sums{2, 4, 6, 8, 10, 12};
-  v.step_sums({0, 6}, sums, 2, 0);
+  v.step_sums({0, 6}, sums, 2, 1, 0);
   CHECK(values(v.current()) == std::vector<float>{1, 2, 3, 4, 5, 6});
   std::vector<float> const threes(4, 3);
   v.accumulate({0, 6}, ones, twos, true);

@@ -12,9 +12,9 @@ using namespace edl::replica::detail;
 
 TEST_CASE("an identity is what it was after a sum with zeros, however large its numbers") {
   constexpr auto most = std::numeric_limits<std::uint32_t>::max();
-  for (edl::contribution const c :
-       {edl::contribution{{{0, 0}, 0, 1}, 0, 0}, edl::contribution{{{3, 70'000}, 65'535, 65'536}, 64, 1},
-        edl::contribution{{{most, most - 1}, most, most}, most, most - 2}}) {
+  for (edl::contribution const c : {edl::contribution{{{0, 0}, 0, 1}, 0, 0},
+                                    edl::contribution{{{3, 70'000}, 65'535, 65'536}, 64, 1, 0.3f},
+                                    edl::contribution{{{most, most - 1}, most, most}, most, most - 2}}) {
     std::array<float, floats_per_contribution> numbers{}, others{};
     write_identity(c, numbers);
     for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] += others[i];
@@ -26,6 +26,7 @@ TEST_CASE("an identity is what it was after a sum with zeros, however large its 
     CHECK(back->key.count == c.key.count);
     CHECK(back->records == c.records);
     CHECK(back->skipped == c.skipped);
+    CHECK(back->rate == c.rate);
   }
 }
 

@@ -170,7 +170,7 @@ cluster_sweep read_sweep(words const& line) {
   auto const own = own_flags();
   cluster_sweep s{.name = l.text("job_name"),
                   .options = app::sweep_options_of(l),
-                  .by = read_monitor("by", l.given("by") ? l.text("by") : "loss"),
+                  .by = read_monitor("--by", l.given("by") ? l.text("by") : "loss"),
                   .parallel = std::size_t(l.number("parallel")),
                   .output = l.text("output").empty() ? l.text("job_name") : l.text("output"),
                   .keep_jobs = l.truth("keep_jobs"),

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,9 @@ class update_rule {
 
   /// Whether the schedule has step counts that are a share of the training's (`share_of_training`).
   virtual bool depends_on_training() const { return false; }
+
+  /// When evaluations reduce the rate; empty: never. The caller multiplies `learning_rate` by the factor.
+  virtual std::optional<plateau_options> plateau() const { return {}; }
 
   /// Sets the number of steps of the training. Call before the first `learning_rate` if that depends on it.
   /// Thread safety: safe.
@@ -109,6 +113,7 @@ class rule final : public update_rule {
   }
 
   bool depends_on_training() const override { return shares_; }
+  std::optional<plateau_options> plateau() const override { return plateau_of(schedule_); }
   void train_for(std::uint64_t steps) override {
     std::atomic_ref(training_).store(steps);
     if (for_spared_tables_) for_spared_tables_->train_for(steps);

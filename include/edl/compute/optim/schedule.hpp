@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 #include <numbers>
+#include <optional>
+#include <string_view>
 
 #include "edl/core/error.hpp"
 #include "edl/core/options_fit.hpp"
@@ -85,6 +87,24 @@ constexpr void each_step_count(Schedule& s, F&& f) {
 }
 
 }  // namespace detail
+
+/// When evaluations reduce a learning rate, and by how much (`reduce_on_plateau`).
+struct plateau_options {
+  std::string_view metric;  ///< `NAME`, `NAME:min` or `NAME:max`, as in --early_stopping
+  float factor = 0.1f;
+  std::uint32_t patience = 10, cooldown = 0;
+  double min_delta = 0;
+  float min_factor = 0;
+};
+
+/// The options of the `reduce_on_plateau` in a schedule.
+template <class Schedule>
+constexpr std::optional<plateau_options> plateau_of(Schedule const& s) {
+  if constexpr (requires { s.plateau(); })
+    return s.plateau();
+  else
+    return std::nullopt;
+}
 
 /// Whether a schedule has steps that are a share of the training.
 template <class Schedule>
@@ -256,9 +276,46 @@ struct warmup {
     float const rate = then(version);
     return version < steps ? float(double(rate) * double(version + 1) / double(steps)) : rate;
   }
+  constexpr std::optional<plateau_options> plateau() const { return plateau_of(then); }
 };
 
 template <class Schedule>
 warmup(step_count, Schedule) -> warmup<Schedule>;
+
+/// Another schedule, whose rate is multiplied by `factor` after `patience` consecutive evaluations without an
+/// improvement of `metric` by more than `min_delta` (as Keras's ReduceLROnPlateau does):
+/// `reduce_on_plateau<constant_rate>{.then = {0.1f}, .metric = "accuracy"}`. After a reduction the next
+/// `cooldown` evaluations do not count as such. All reductions together multiply the rate by `min_factor` or
+/// more.
+///
+/// A call returns the rate without reductions: these depend on the job's evaluations, so the master decides
+/// them (docs/models.md).
+template <class Schedule>
+struct reduce_on_plateau {
+  static_assert(sizeof(is_a_schedule<Schedule>) > 0);
+
+  Schedule then;
+  std::string_view metric;      ///< `NAME`, `NAME:min` or `NAME:max`
+  float factor = 0.1f;          ///< above 0, below 1
+  std::uint32_t patience = 10;  ///< evaluations, at least 1
+  double min_delta = 0;
+  std::uint32_t cooldown = 0;  ///< evaluations
+  float min_factor = 0;        ///< at most 1
+
+  constexpr bool options_fit() const {
+    return edl::options_fit(then) && !plateau_of(then) && !metric.empty() && factor > 0 && factor < 1 &&
+           patience > 0 && min_delta >= 0 && min_delta <= std::numeric_limits<double>::max() &&
+           min_factor >= 0 && min_factor <= 1;
+  }
+  constexpr void each_step_count(auto&& f) { detail::each_step_count(then, f); }
+  constexpr float operator()(std::uint64_t version) const
+    requires learning_rate_schedule<Schedule>
+  {
+    return then(version);
+  }
+  constexpr std::optional<plateau_options> plateau() const {
+    return plateau_options{metric, factor, patience, cooldown, min_delta, min_factor};
+  }
+};
 
 }  // namespace edl

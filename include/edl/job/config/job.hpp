@@ -119,6 +119,7 @@ struct job_options {
     std::uint64_t evaluation_steps = 0;
     std::optional<monitor> save_best;
     std::optional<edl::early_stopping> early_stopping;
+    std::optional<rate_plateau> plateau;  ///< of the model's schedule; no flag sets it
     bool asks_model = false;  ///< whether the model's `on_evaluation` may end the job; no flag sets it
     std::uint64_t worst = 0;  ///< number of records with the highest loss that an evaluation reports
     std::string wrong;        ///< directory for wrongly classified records; empty: none
@@ -200,16 +201,21 @@ struct job {
   job_options::processes processes;
   job_options::log log;
 
-  /// Whether a training's evaluations decide on something: the best model, or its end.
+  /// Whether a training's evaluations decide on something: the best model, its end, or the learning rate.
   bool judges() const {
     return command == edl::command::train && evaluation.evaluation_steps > 0 &&
-           (evaluation.save_best || evaluation.early_stopping || evaluation.asks_model);
+           (evaluation.save_best || evaluation.early_stopping || evaluation.plateau || evaluation.asks_model);
   }
 
   /// Whether training pauses at a version until it has been evaluated. With a fixed order of sums nothing may
   /// depend on the duration of an evaluation: neither its decisions, nor the version at which they end the
   /// job.
-  bool rests_to_evaluate() const { return judges() && training.fixed_global_batch; }
+  /// Likewise where evaluations reduce the rate, so that it is the same in all workers, and after a restart.
+  /// With servers it is that of the tasks.
+  bool rests_to_evaluate() const {
+    bool const fixed = strategy == edl::strategy::allreduce && training.fixed_global_batch;
+    return judges() && (fixed || (evaluation.plateau && strategy != edl::strategy::parameter_server));
+  }
 };
 
 /// Number of minibatches whose gradients are averaged into one step, by servers or by the process of `Local`.

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "edl/compute/optim/rule.hpp"
 
 namespace edl {
 
@@ -23,12 +26,25 @@ struct early_stopping {
   double min_delta = 0;
 };
 
+/// When evaluations reduce the learning rate (`reduce_on_plateau`).
+struct rate_plateau {
+  edl::monitor monitor;
+  plateau_options how;
+};
+
+/// How errors name the metric of a `reduce_on_plateau`.
+inline constexpr std::string_view plateau_metric = "the model's schedule, .metric";
+
+/// That of a model's schedule; empty: it has none. Throws usage_error for a metric whose direction is
+/// unknown.
+std::optional<rate_plateau> plateau_of_model(update_rule const& rule);
+
 /// Reads `METRIC`, `METRIC:max` or `METRIC:min`. Without a direction it follows from the name, for metrics of
-/// edl. Throws usage_error, which names `flag`.
-monitor read_monitor(std::string_view flag, std::string const& text);
+/// edl. Throws usage_error, which names `option`, e.g. "--save_best".
+monitor read_monitor(std::string_view option, std::string const& text);
 
 /// Reads `METRIC[:max|min][,patience=N][,min_delta=X]`, likewise.
-early_stopping read_early_stopping(std::string_view flag, std::string const& text);
+early_stopping read_early_stopping(std::string_view option, std::string const& text);
 
 }  // namespace edl
 

@@ -28,33 +28,33 @@ inline bool known_as(std::string_view metric, std::span<std::string_view const> 
 
 }  // namespace detail
 
-EDL_INLINE monitor read_monitor(std::string_view flag, std::string const& text) {
+EDL_INLINE monitor read_monitor(std::string_view option, std::string const& text) {
   static constexpr std::array<std::string_view, 8> more{"accuracy", "auc", "precision", "recall",
                                                         "f1",       "r2",  "f1_macro",  "top_k"};
   static constexpr std::array<std::string_view, 6> less{
       "loss", "mse", "rmse", "mae", "mean_absolute_error", "perplexity"};
   auto const colon = text.find(':');
   std::string const metric = text.substr(0, colon);
-  if (metric.empty()) throw usage_error(fmt::format("--{}={}: expected METRIC[:max|min]", flag, text));
+  if (metric.empty()) throw usage_error(fmt::format("{}={}: expected METRIC[:max|min]", option, text));
   if (colon != std::string::npos) {
     std::string const direction = text.substr(colon + 1);
     if (direction != "max" && direction != "min")
-      throw usage_error(fmt::format("--{}={}: expected {}:max or {}:min", flag, text, metric, metric));
+      throw usage_error(fmt::format("{}={}: expected {}:max or {}:min", option, text, metric, metric));
     return {metric, direction == "max"};
   }
   if (detail::known_as(metric, more)) return {metric, true};
   if (detail::known_as(metric, less)) return {metric, false};
   throw usage_error(
-      fmt::format("--{}={}: which values are better? Write {}:max or {}:min", flag, text, metric, metric));
+      fmt::format("{}={}: which values are better? Write {}:max or {}:min", option, text, metric, metric));
 }
 
-EDL_INLINE early_stopping read_early_stopping(std::string_view flag, std::string const& text) {
+EDL_INLINE early_stopping read_early_stopping(std::string_view option, std::string const& text) {
   auto const refuse = [&](std::string const& part) {
     throw usage_error(fmt::format(
-        "--{}={}: '{}' is not patience=N, of at least 1, or min_delta=X, of at least 0", flag, text, part));
+        "{}={}: '{}' is not patience=N, of at least 1, or min_delta=X, of at least 0", option, text, part));
   };
-  cli::words const parts = cli::list_of(flag, text);
-  early_stopping s{.monitor = read_monitor(flag, parts.empty() ? "" : parts.front())};
+  cli::words const parts = cli::list_of(option.substr(2), text);
+  early_stopping s{.monitor = read_monitor(option, parts.empty() ? "" : parts.front())};
   for (std::size_t i = 1; i < parts.size(); ++i) {
     auto const at = parts[i].find('=');
     std::string const name = parts[i].substr(0, at),
@@ -69,6 +69,12 @@ EDL_INLINE early_stopping read_early_stopping(std::string_view flag, std::string
       refuse(parts[i]);
   }
   return s;
+}
+
+EDL_INLINE std::optional<rate_plateau> plateau_of_model(update_rule const& rule) {
+  auto const found = rule.plateau();
+  if (!found) return std::nullopt;
+  return rate_plateau{read_monitor(plateau_metric, std::string(found->metric)), *found};
 }
 
 }  // namespace edl

@@ -136,8 +136,11 @@ class coordinator {
   void model_written(std::uint64_t generation, std::string const& error);
 
   /// With `job_options::judges`: what follows from the result of `evaluation_done` has been done. `error`:
-  /// why it cannot be kept, and does not count. `stops`: the job is to `stop` with it.
-  void judged(std::uint64_t version, time_point now, std::string const& error = {}, bool stops = false);
+  /// why it cannot be kept, and does not count.
+  void judged(std::uint64_t version, time_point now, std::string const& error = {}, verdict const& what = {});
+
+  /// Sets the factors of the learning rate, as an earlier process of this job decided them.
+  void set_rates(rate_factors rates) { dispatch_.set_rates(std::move(rates)); }
 
   /// Changes the required number of processes while the job runs. Starts more, or stops the newest after they
   /// have handed over their work. Returns why it refuses; empty: it does it.

@@ -377,13 +377,15 @@ EDL_INLINE void coordinator::version_reached(version_report const& r, time_point
 }
 
 EDL_INLINE void coordinator::judged(std::uint64_t version, time_point now, std::string const& error,
-                                    bool stops) {
+                                    verdict const& what) {
   if (over()) return;
   if (!error.empty())
     job_.say(severity::warning,
              fmt::format("the evaluation of version {} does not count, because it cannot be stored: {}",
                          version, error));
-  if (stops) stop(now, version);
+  else
+    dispatch_.set_rates(what.rates);
+  if (what.stops) stop(now, version);
   if (!over() && versions_.judged(version)) advance();
 }
 

@@ -66,6 +66,9 @@ class dispatcher {
   /// Takes tasks from workers that are too slow. Returns workers to replace instead.
   std::vector<std::uint32_t> recover_slow(time_point now);
 
+  /// Sets the factors of the learning rate for tasks that are leased from now on.
+  void set_rates(rate_factors rates) { rates_ = std::move(rates); }
+
   /// Starts no more tasks: as `coordinator::stop`.
   void stop(std::uint64_t at);
 
@@ -98,6 +101,7 @@ class dispatcher {
   std::optional<task_queue> tasks_;
   std::set<std::uint32_t> training_first_;   // workers that returned an evaluation task
   std::optional<std::uint64_t> stopped_at_;  // the version that decided it
+  rate_factors rates_;
   std::uint32_t epochs_said_ = 0;
   speed_log speeds_;
   gradient_checks checks_;

@@ -111,8 +111,10 @@ EDL_INLINE std::optional<task_reply> dispatcher::lease_work(std::uint32_t worker
              fmt::format("{} created with total of {}.", counted(tasks_->plan().tasks(), "task"),
                          counted(tasks_->plan().records(), "record")));
   }
-  return detail::reply_of(options_.trains() ? task_kind::training : task_kind::prediction, *l,
-                          job_.generation());
+  task_reply reply = detail::reply_of(options_.trains() ? task_kind::training : task_kind::prediction, *l,
+                                      job_.generation());
+  if (!rates_.empty()) reply.rate = rates_.rbegin()->second;
+  return reply;
 }
 
 EDL_INLINE bool dispatcher::report(task_report const& r, time_point now, membership const& workers) {
@@ -275,6 +277,7 @@ EDL_INLINE void dispatcher::go_on_from(std::uint64_t version, ledger const& appl
   if (!options_.trains()) return;
   invariant(tasks_->leased() == 0, "nothing is leased when tasks start over");
   tasks_->restore(applied);
+  rates_.erase(rates_.upper_bound(version), rates_.end());
   if (!stopped_at_) return;
   if (version >= *stopped_at_) return stop_tasks();
   stopped_at_.reset();

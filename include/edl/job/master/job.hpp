@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,7 +56,7 @@ struct job_options {
   unsigned server_copies = 1;     ///< servers that have the state of a range
   bool replicas = false;          ///< each worker has a copy, and they train in worlds
   std::uint32_t lanes = 0;        ///< for training tasks (`task_lanes`); 0: none
-  /// With lanes: training pauses at a version that is evaluated until it has been judged.
+  /// Without servers: training pauses at a version that is evaluated until it has been judged.
   bool rests_to_evaluate = false;
   std::uint32_t worker_failures = 1;  ///< of each worker's lineage that are compensated by a new process
   std::uint32_t server_failures = 3;  ///< likewise
@@ -122,6 +123,15 @@ struct heartbeat_reply {
   bool spare = false;  ///< not known because the job no longer needs it: not a failure
 };
 
+/// The factors of the learning rate, by the versions from which they apply.
+using rate_factors = std::map<std::uint64_t, float>;
+
+/// What follows from an evaluation's result.
+struct verdict {
+  bool stops = false;       ///< the job ends early
+  rate_factors rates = {};  ///< including those of earlier evaluations
+};
+
 struct task_reply {
   task_kind kind = task_kind::wait;
   std::uint64_t lease = 0;
@@ -133,6 +143,7 @@ struct task_reply {
   std::uint32_t applied = 0;
   bool resumed = false;
   std::uint32_t until = 0;  ///< minibatches to apply in all
+  float rate = 1;           ///< training: the factor of the learning rate
   bool rests = false;       ///< to wait, because no step is made before a version has been judged
   std::uint32_t of = 0;     ///< check: the worker that has trained minibatch `applied`
 };

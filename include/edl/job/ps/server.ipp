@@ -17,7 +17,10 @@ namespace edl::ps {
 namespace detail {
 
 inline contribution contribution_of(wire::PushRequest const& p) {
-  return {{{p.task().epoch(), p.task().index()}, p.minibatch(), p.minibatches()}, p.records(), p.skipped()};
+  return {{{p.task().epoch(), p.task().index()}, p.minibatch(), p.minibatches()},
+          p.records(),
+          p.skipped(),
+          p.has_rate() ? p.rate() : 1};
 }
 
 }  // namespace detail

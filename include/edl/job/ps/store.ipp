@@ -107,6 +107,7 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
                             key.task.index, key.task.epoch, what));
   };
   if (key.index >= key.count) fail("no such minibatch");
+  if (!(c.rate > 0 && c.rate <= 1)) fail(fmt::format("the factor {} of its rate is not in (0, 1]", c.rate));
   if (!variables_.elsewhere() && (gradients.size() != parameters() || state_change.size() != state()))
     fail(fmt::format("it has {} gradients and {} changes of state, but this server keeps {} and {}",
                      gradients.size(), state_change.size(), parameters(), state()));
@@ -115,7 +116,7 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
   if (!segments_.counts_next(key)) return {push_outcome::repeat, version_};
   if (when_.stale(version_, computed_on)) return {push_outcome::stale, version_};
 
-  float const rate = when_.rate(version_, computed_on);
+  float const rate = when_.rate(version_, computed_on) * c.rate;
   apply_or_fail([&] {
     for (segment& s : segments_) {
       if (!s.counts_next(key)) continue;
@@ -163,6 +164,13 @@ EDL_INLINE push_result store::step(std::span<contribution const> minibatches, st
   for (auto const& of_minibatch : rows)
     rows_.check(of_minibatch, [](std::string const& what) { throw error("a step: " + what); });
   segments_.check_step(minibatches);
+  // Members may have begun their tasks before and after a reduction of the rate; all members see the same.
+  float rate = 1;
+  for (contribution const& c : minibatches) {
+    if (!(c.rate > 0 && c.rate <= 1))
+      throw error(fmt::format("a step: the factor {} of a minibatch's rate is not in (0, 1]", c.rate));
+    rate = std::min(rate, c.rate);
+  }
   apply_or_fail([&] {
     for (segment& s : segments_) {
       std::uint64_t records = 0;
@@ -178,9 +186,9 @@ EDL_INLINE push_result store::step(std::span<contribution const> minibatches, st
       }
       if (!counted) continue;
       if (s.of_rows)
-        rows_.step_mean(s.elements, own_rows, float(std::max<std::uint64_t>(records, 1)), 1, s.steps);
+        rows_.step_mean(s.elements, own_rows, float(std::max<std::uint64_t>(records, 1)), rate, s.steps);
       else
-        variables_.step_sums(s.elements, sums, records, s.steps);
+        variables_.step_sums(s.elements, sums, records, rate, s.steps);
       ++s.steps;
     }
   });

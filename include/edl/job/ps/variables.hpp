@@ -89,7 +89,8 @@ class variables {
             std::uint64_t made);
 
   /// Makes a step with the mean over `records`, from sums of gradients and then changes, which it overwrites.
-  void step_sums(element_range of, std::span<float> sums, std::uint64_t records, std::uint64_t made);
+  void step_sums(element_range of, std::span<float> sums, std::uint64_t records, float rate,
+                 std::uint64_t made);
 
   /// Accumulates gradients of these elements; `first`: starts a new accumulation.
   void accumulate(element_range of, view<float> gradients, view<float> state_change, bool first);

@@ -256,13 +256,13 @@ EDL_INLINE void variables::step_here(element_range of, view<float> gradients, vi
 }
 
 EDL_INLINE void variables::step_sums(element_range of, std::span<float> sums, std::uint64_t records,
-                                     std::uint64_t made) {
+                                     float rate, std::uint64_t made) {
   if (there_)
     there_->average(records);
   else if (records > 0)
     for (float& x : part(sums, of)) x /= float(records);
   std::size_t const slopes = std::min(sums.size(), parameters_);  // 0 if they are in the arena
-  step(of, sums.first(slopes), sums.subspan(slopes), 1, made);
+  step(of, sums.first(slopes), sums.subspan(slopes), rate, made);
 }
 
 EDL_INLINE void variables::accumulate(element_range of, view<float> gradients, view<float> state_change,

@@ -125,8 +125,10 @@ EDL_INLINE bool follower::make_next(net::channel& source, std::vector<float>& su
   auto const next = wire::unpack<wire::FollowReply>(ask(source, std::move(what), true), source.name());
   std::vector<contribution> all;
   for (auto const& m : next.minibatches())
-    all.push_back(
-        {{{m.task().epoch(), m.task().index()}, m.minibatch(), m.minibatches()}, m.records(), m.skipped()});
+    all.push_back({{{m.task().epoch(), m.task().index()}, m.minibatch(), m.minibatches()},
+                   m.records(),
+                   m.skipped(),
+                   m.has_rate() ? m.rate() : 1});
   has_->version = on_node(with_.node, [&] {
     with_.store->frozen().forget();  // no member knows of them
     with_.store->step(all, sums);

@@ -34,6 +34,7 @@ EDL_INLINE std::string to_message(step_log::step const& s, bool last = false) {
     out.set_minibatches(c.key.count);
     out.set_records(c.records);
     out.set_skipped(c.skipped);
+    if (c.rate != 1) out.set_rate(c.rate);
   }
   return wire::pack(reply);
 }

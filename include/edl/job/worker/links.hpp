@@ -30,6 +30,7 @@ struct assignment {
   std::uint32_t applied = 0;         ///< training: minibatches known to be applied; check: the minibatch
   bool resumed = false;              ///< leased before: servers may have applied more than `applied`
   std::uint32_t until = 0;           ///< minibatches to apply in all; 0: all
+  float rate = 1;                    ///< training: the factor of the learning rate
   bool rests = false;                ///< to wait: no step is made before a version has been evaluated
   std::uint32_t of = 0;              ///< check: the worker that has trained it,
   std::vector<std::string> addresses = {};  ///< and its addresses

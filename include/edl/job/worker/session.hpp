@@ -221,7 +221,7 @@ class session {
   std::uint64_t result_digest(double loss, std::span<sparse::row_gradients const> of_rows) const;
   void pull_rows(data::batch& b);
   void clip_gradients();
-  void local_step();
+  void local_step(float rate);
   void pull(data::batch& b);
   void end(std::string const& error, bool wrong = false, bool refused = false);
   void report_applied();

@@ -470,7 +470,7 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
       pull_rows(b);
     invariant(steps_since_pull_ >= 0 && !frozen_,
               "a minibatch is trained on variables that were pulled for it");
-    at_work_.emplace(key, std::uint32_t(b.rows), std::uint32_t(b.skipped));
+    at_work_.emplace(key, std::uint32_t(b.rows), std::uint32_t(b.skipped), l.task.rate);
     sample const told = sample_of_next();
     checked.reset(), inputs.reset();
     if (told != sample::none)
@@ -522,7 +522,7 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
   if (inputs) kept_->keep(inputs, std::min<std::uint64_t>(1 + 80 / options_.checks.period, 3));
   report_applied();
   ++steps_since_pull_;
-  if (options_.get_model_steps > 1) local_step();
+  if (options_.get_model_steps > 1) local_step(l.task.rate);
   seen_.version = std::max(result.version, version_);
   seen_.records += std::uint64_t(b.rows);
   seen_.add({loss, 1, std::uint64_t(b.rows), b.words, b.unknown});
@@ -591,7 +591,7 @@ EDL_INLINE void session::check(lease& l, data::batch& b) {
   c.gradient = result_digest(loss, of_rows);
 }
 
-EDL_INLINE void session::local_step() {
+EDL_INLINE void session::local_step(float rate) {
   invariant(slots_.size() == rule_.slots().size(), "local steps have the slots that the rule wants");
   std::vector<std::span<float>> slots(slots_.size());
   view<float> const gradients = model_.gradients();
@@ -599,8 +599,8 @@ EDL_INLINE void session::local_step() {
     for (std::size_t i = 0; i < slots.size(); ++i)
       slots[i] = std::span(slots_[i]).subspan(trained.first, trained.size());
     rule_.apply_at(trained.first, model_.variables().subspan(trained.first, trained.size()),
-                   gradients.subspan(trained.first, trained.size()), slots, rule_.learning_rate(version_),
-                   local_steps_);
+                   gradients.subspan(trained.first, trained.size()), slots,
+                   rate * rule_.learning_rate(version_), local_steps_);
   });
   ++local_steps_;
   model_.variables_written();

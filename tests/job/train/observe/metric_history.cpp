@@ -80,6 +80,47 @@ TEST_CASE("progress below the least difference is none, and lower may be better"
   CHECK(less.stopped());
 }
 
+TEST_CASE("a rate is reduced after evaluations without progress, and the same after a restart") {
+  job::scratch const dir;
+  plateau_options how{.metric = "accuracy", .factor = 0.5f, .patience = 2};
+  auto const made = [&](std::uint64_t from, std::string const& directory) {
+    return metric_history(directory, from, std::nullopt, std::nullopt, known,
+                          rate_plateau{{"accuracy", true}, how});
+  };
+  auto const trained = [&](std::vector<double> const& values) {
+    auto h = made(0, "");
+    for (std::size_t i = 0; i < values.size(); ++i) h.add(10 * (i + 1), accuracy(values[i]));
+    return h.rates();
+  };
+  using rates = edl::master::rate_factors;
+  CHECK(trained({}).empty());
+  CHECK(trained({0.5, 0.4}).empty());
+  CHECK(trained({0.5, 0.4, 0.5}) == rates{{30, 0.5f}});  // not better counts as no progress
+  CHECK(trained({0.5, 0.4, 0.6, 0.5, 0.5}) == rates{{50, 0.5f}});
+  CHECK(trained({0.5, 0.4, 0.4, 0.4, 0.4}) == rates{{30, 0.5f}, {50, 0.25f}});
+  CHECK(trained({std::nan(""), std::nan("")}) == rates{{20, 0.5f}});
+  how.cooldown = 2;
+  CHECK(trained({0.5, 0.4, 0.4, 0.4, 0.4, 0.4}) == rates{{30, 0.5f}});
+  CHECK(trained({0.5, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4}) == rates{{30, 0.5f}, {70, 0.25f}});
+  CHECK(trained({0.5, 0.4, 0.4, 0.6, 0.5, 0.55, 0.5}) == rates{{30, 0.5f}, {70, 0.25f}});  // 0.6 is the best
+  how = {.metric = "accuracy", .factor = 0.5f, .patience = 1, .min_delta = 0.1, .min_factor = 0.3f};
+  CHECK(trained({0.5, 0.55, 0.61, 0.6, 0.6, 0.6}) == rates{{20, 0.5f}, {40, 0.3f}});
+  how = {.metric = "accuracy", .factor = 1e-30f, .patience = 1};
+  CHECK(trained({0.5, 0.5, 0.5, 0.5}).rbegin()->second > 0);
+
+  how.factor = 0.5f;
+  auto h = made(0, dir / ".");
+  for (int i = 1; i <= 4; ++i) h.add(std::uint64_t(10 * i), accuracy(0.5));
+  CHECK(h.rate_at(19) == 1);
+  CHECK(h.rate_at(20) == 0.5f);
+  CHECK(h.rate_at(1000) == 0.125f);
+  CHECK(made(40, dir / ".").rates() == h.rates());
+  CHECK(made(39, dir / ".").rates() == rates{{20, 0.5f}, {30, 0.25f}});
+  CHECK_THROWS_WITH(
+      metric_history("", 0, std::nullopt, std::nullopt, known, rate_plateau{{"auc", true}, how}),
+      "the model's schedule, .metric=auc: the model's metrics are accuracy, loss");
+}
+
 TEST_CASE("a metric that is no number is never the best") {
   auto h = history("");
   CHECK(!h.is_best(1, accuracy(std::nan(""))));

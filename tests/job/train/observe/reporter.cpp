@@ -46,7 +46,7 @@ TEST_CASE("an evaluation is the best until a better one was judged, and the last
   CHECK(r.evaluated(good, decisions));
   CHECK(r.evaluation()->version == 8);
   CHECK_FALSE(r.newest_judged());  // told, and not judged yet
-  CHECK_FALSE(r.judged(good)());
+  CHECK_FALSE(r.judged(good)().stops);
   CHECK(r.newest_judged() == 8);
   CHECK_FALSE(r.evaluated(bad, decisions));
   CHECK(r.evaluation()->version == 16);
@@ -71,7 +71,7 @@ TEST_CASE("a model's hook that is slow is told of, and what it returns ends a jo
     edl::master::coordinator const decisions({.training = {{"t", 20}}}, {});
     edl::master::evaluation_result const good{{.version = 8}, {0.9}, 10};
     CHECK_FALSE(r.evaluated(good, decisions));  // no flag asks for the best
-    CHECK(r.judged(good)() == (steps > 0));
+    CHECK(r.judged(good)().stops == (steps > 0));
     CHECK(r.stopped_at().has_value() == (steps > 0));
     ::close(written);
     std::ifstream lines(dir / "log");
@@ -87,7 +87,7 @@ TEST_CASE("a job that decides by no metric keeps nothing, and none is the best")
   edl::master::coordinator const decisions({.training = {{"t", 20}}}, {});
   edl::master::evaluation_result const result{{.version = 8}, {0.9}, 10};
   CHECK_FALSE(r.evaluated(result, decisions));
-  CHECK_FALSE(r.judged(result)());
+  CHECK_FALSE(r.judged(result)().stops);
   CHECK(r.evaluation()->values == edl::train::metric_values{{"accuracy", 0.9}});
   CHECK_FALSE(r.newest_judged());
 }

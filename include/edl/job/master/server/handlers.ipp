@@ -42,6 +42,7 @@ inline wire::Task to_message(task_reply const& r, job_options const& o) {
   t.set_applied(r.applied);
   t.set_resumed(r.resumed);
   t.set_until(r.until);
+  if (r.rate != 1) t.set_rate(r.rate);
   t.set_of(r.of);
   return t;
 }

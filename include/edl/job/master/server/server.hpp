@@ -31,8 +31,8 @@ struct callbacks {
   /// written.
   std::function<bool(evaluation_result const&)> evaluated;
   /// A result is final: if it is the best, the model has been written. Returns a function that saves it, for
-  /// a thread that may block on a disk; the function returns true if the job must end early.
-  std::function<std::function<bool()>(evaluation_result const&)> judged = {};
+  /// a thread that may block on a disk; the function returns what follows from it.
+  std::function<std::function<verdict()>(evaluation_result const&)> judged = {};
   std::function<void(log_line const&)> said = {};  ///< in place of the log
   std::function<void(bool any)> adopted = {};      ///< as in `job_processes`
   /// A task of an evaluation counts; `worst` is the worker's text about it. Called before `evaluated`.
@@ -56,6 +56,9 @@ class server {
 
   /// Starts no more tasks: the job ends as if there were no others. `at`: as in `coordinator::stop`.
   void stop(std::uint64_t at);
+
+  /// As `coordinator::set_rates`.
+  void set_rates(rate_factors rates) { coordinator_.set_rates(std::move(rates)); }
 
   /// Fails the job with a reason of the process around it.
   void fail(std::string const& reason) { loop_.fail(reason); }

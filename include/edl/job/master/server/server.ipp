@@ -153,16 +153,16 @@ EDL_INLINE asio::awaitable<void> server::judge(evaluation_result of, bool best) 
     co_await orders_.pause(tries.pause());
   }
   if (coordinator_.over() || !coordinator_.versions().evaluations().to_be_judged(version)) co_return;
-  bool stops = false;
+  verdict follows;
   if (failed.empty() && around_.judged) try {
-      std::function<void()> const keep = [&, keeps = around_.judged(of)] { stops = keeps(); };
+      std::function<void()> const keep = [&, keeps = around_.judged(of)] { follows = keeps(); };
       co_await files_.keep_evaluation(keep);
     } catch (asio::system_error const&) {
       throw;  // this process exits
     } catch (std::exception const& e) {
       failed = e.what();
     }
-  coordinator_.judged(version, clock::now(), failed, stops);
+  coordinator_.judged(version, clock::now(), failed, follows);
   loop_.run_commands();
 }
 

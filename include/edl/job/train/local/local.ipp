@@ -82,6 +82,7 @@ class local_master final : public worker::master_link {
     if (!coordinator_.over())
       coordinator_.join({.role = role::worker, .layout = checkpoint::layout_digest(program_.layout)}, now());
     run_commands();
+    coordinator_.set_rates(reporter_.rates());
     if (auto const at = reporter_.stopped_at()) coordinator_.stop(now(), *at);
     reporter_.history().look(coordinator_, progress(), now());
   }
@@ -96,12 +97,13 @@ class local_master final : public worker::master_link {
     if (coordinator_.failed()) throw error(coordinator_.reason());
     worker::assignment a;
     a.kind = r.kind;
+    a.rests = r.rests;
     if (!is_work(a.kind)) return a;
     a.lease = r.lease, a.task = r.key, a.shard = r.range.shard, a.begin = r.range.begin, a.end = r.range.end;
     auto const& shards = options_.shards(a.kind);
     invariant(a.shard < shards.size() && a.begin <= a.end, "a task is of a shard that the job has");
     a.shard_name = shards[a.shard].name;
-    a.version = r.version, a.applied = r.applied, a.resumed = r.resumed, a.until = r.until;
+    a.version = r.version, a.applied = r.applied, a.resumed = r.resumed, a.until = r.until, a.rate = r.rate;
     return a;
   }
 
@@ -311,16 +313,16 @@ class local_master final : public worker::master_link {
   /// Writes the best model before it is listed as the best.
   void judge(master::evaluation_result const& r, bool best) {
     std::string failed;
-    bool stops = false;
+    master::verdict follows;
     try {
       if (best)
         retry("the best model",
               [&] { export_model(best_path(job_), frozen_or_current(store_, r.evaluated.version)); });
-      stops = reporter_.judged(r)();
+      follows = reporter_.judged(r)();
     } catch (std::exception const& e) {
       failed = e.what();
     }
-    coordinator_.judged(r.evaluated.version, now(), failed, stops);
+    coordinator_.judged(r.evaluated.version, now(), failed, follows);
   }
 
   program& program_;
@@ -372,6 +374,7 @@ EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_cont
         master.pushed(pushed);
       },
       [&master] { master.pushing(); });
+  if (j.rests_to_evaluate()) parameters.rest_every(j.evaluation.evaluation_steps);
   if (j.observe.tensorboard_histograms > 0)
     parameters.watch(
         [&](std::uint64_t version, view<float> gradients) { master.learned(version, gradients); });

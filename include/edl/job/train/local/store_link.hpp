@@ -27,6 +27,14 @@ class store_link final : public worker::parameter_link {
     seen_ = std::move(seen);
   }
 
+  /// Versions that are multiples of `steps` must be evaluated before the next step.
+  void rest_every(std::uint64_t steps) { rests_every_ = steps; }
+
+  std::optional<std::uint64_t> rests_at() const override {
+    std::uint64_t const version = store_.version();
+    bool const rests = rests_every_ > 0 && version > 0 && version % rests_every_ == 0;
+    return rests ? std::optional(version) : std::nullopt;
+  }
   std::optional<std::uint64_t> in_place() const override {
     return in_place_ ? std::optional(store_.version()) : std::nullopt;
   }
@@ -40,6 +48,7 @@ class store_link final : public worker::parameter_link {
  private:
   ps::store& store_;
   bool in_place_;
+  std::uint64_t rests_every_ = 0;
   std::function<void(ps::push_result const&)> pushed_;
   std::function<void()> pushing_;
   std::function<void(std::uint64_t, view<float>)> seen_;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "edl/core/inline.hpp"
+#include "edl/core/wall_time.hpp"
 #include "edl/job/train/observe/history_log.hpp"
 
 namespace edl::train {
@@ -25,10 +26,6 @@ inline std::string json_number(double value) {
 
 inline std::string rounded(double value) {
   return std::isfinite(value) ? fmt::format("{:.6g}", value) : "null";
-}
-
-inline double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 inline std::string host_name() {
@@ -65,7 +62,7 @@ EDL_INLINE history_log::history_log(options o, logger log)
     : options_(std::move(o)), log_(std::move(log)), file_(options_.path, log_) {
   std::error_code reported_when_written;
   if (!options_.events.empty()) std::filesystem::create_directories(options_.events, reported_when_written);
-  if (!options_.clock) options_.clock = detail::seconds_since_1970;
+  if (!options_.clock) options_.clock = wall_seconds;
   if (!wanted() || options_.steps == 0) due_ = std::numeric_limits<std::uint64_t>::max();
 }
 

@@ -12,14 +12,16 @@
 #include "edl/core/log.hpp"
 #include "edl/job/config/job.hpp"
 #include "edl/job/config/monitor.hpp"
+#include "edl/job/master/job.hpp"
 #include "edl/job/train/setup/program.hpp"
 
 namespace edl::train {
 
 /// The metrics of the versions that a job has evaluated, and the decisions from them: which version is the
-/// best, and whether the job ends early. Both depend only on the metrics in the order of versions, so that a
-/// resumed job decides as if it had never stopped. They are stored in `evaluations.json` in the checkpoints'
-/// directory, which is replaced atomically. Thread safety: unsafe.
+/// best, whether the job ends early, and by how much the learning rate is reduced. All depend only on the
+/// metrics in the order of versions, so that a resumed job decides as if it had never stopped. They are
+/// stored in `evaluations.json` in the checkpoints' directory, which is replaced atomically. Thread safety:
+/// unsafe.
 class metric_history {
  public:
   using metrics = std::vector<std::pair<std::string, double>>;
@@ -31,9 +33,10 @@ class metric_history {
 
   /// Reads the file, for a job that begins at version `from`. Drops later evaluations, except the best,
   /// because its model exists. Empty `directory`: nothing is stored. Throws error for an invalid file, and
-  /// usage_error if `best` or `stopping` names none of the `known` metrics.
+  /// usage_error if `best`, `stopping` or `plateau` names none of the `known` metrics.
   metric_history(std::string const& directory, std::uint64_t from, std::optional<monitor> best,
-                 std::optional<early_stopping> stopping, std::vector<std::string> const& known);
+                 std::optional<early_stopping> stopping, std::vector<std::string> const& known,
+                 std::optional<rate_plateau> plateau = {});
 
   /// Whether this version would be the best so far.
   bool is_best(std::uint64_t version, metrics const& values) const;
@@ -53,6 +56,12 @@ class metric_history {
   /// The model's own reason, if that ended it; otherwise empty.
   std::string stopped_by_model() const;
 
+  /// The factors of the learning rate, one for each reduction; each applies from the version whose evaluation
+  /// decided it.
+  master::rate_factors rates() const;
+  /// The factor at a version.
+  float rate_at(std::uint64_t version) const;
+
   std::optional<entry> const& best() const { return best_; }
   std::vector<entry> const& entries() const { return entries_; }
 
@@ -64,14 +73,15 @@ class metric_history {
   std::string path_;  // empty: nothing is stored
   std::optional<monitor> monitor_;
   std::optional<early_stopping> stopping_;
+  std::optional<rate_plateau> plateau_;
   std::vector<entry> entries_;  // by version
   std::optional<entry> best_;
   std::string others_best_;  // JSON, of a run that kept the best, if this one does not
 };
 
-/// Why a flag cannot name this metric, with the model's metrics, the most similar first. Empty if `known` has
-/// it.
-std::string unknown_metric(std::string_view flag, std::string const& metric,
+/// Why an option, e.g. "--save_best", cannot name this metric, with the model's metrics, the most similar
+/// first. Empty if `known` has it.
+std::string unknown_metric(std::string_view option, std::string const& metric,
                            std::vector<std::string> const& known);
 
 /// The history for a job's options; empty if it decides by no metric.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -18,6 +19,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
 #include "edl/core/json.hpp"
+#include "edl/core/storage_call.hpp"
 #include "edl/job/train/observe/metric_history.hpp"
 
 namespace edl::train {
@@ -25,9 +27,30 @@ namespace detail {
 
 inline constexpr std::uint64_t longest_history = 256u << 20;  // bytes
 
-inline void check_metric(char const* flag, monitor const& m, std::vector<std::string> const& known) {
+inline void check_metric(std::string_view flag, monitor const& m, std::vector<std::string> const& known) {
   if (std::string const why = unknown_metric(flag, m.metric, known); !why.empty()) throw usage_error(why);
 }
+
+/// Counts consecutive values without an improvement.
+class progress_of {
+ public:
+  progress_of(monitor const& m, double min_delta) : monitor_(m), delta_(m.higher ? min_delta : -min_delta) {}
+
+  /// Returns how many there are, with this one. It does not count if `pauses`, unless it is the best.
+  std::uint32_t add(metric_history::metrics const& values, bool pauses = false) {
+    double const value = metric_history::value_of(values, monitor_.metric);
+    bool const better = std::isfinite(value) && (std::isnan(best_) || monitor_.better(value, best_ + delta_));
+    if (better) best_ = value;
+    return without_ = better || pauses ? 0 : without_ + 1;
+  }
+  void restart() { without_ = 0; }
+
+ private:
+  monitor const& monitor_;
+  double delta_;
+  double best_ = std::numeric_limits<double>::quiet_NaN();
+  std::uint32_t without_ = 0;
+};
 
 inline nlohmann::json to_json(metric_history::entry const& e) {
   nlohmann::json values = nlohmann::json::object();
@@ -52,17 +75,21 @@ inline metric_history::entry entry_of(nlohmann::json const& from) {
 
 EDL_INLINE metric_history::metric_history(std::string const& directory, std::uint64_t from,
                                           std::optional<monitor> best, std::optional<early_stopping> stopping,
-                                          std::vector<std::string> const& known)
+                                          std::vector<std::string> const& known,
+                                          std::optional<rate_plateau> plateau)
     : path_(directory.empty() ? std::string() : directory + "/evaluations.json"),
       monitor_(std::move(best)),
-      stopping_(std::move(stopping)) {
-  if (monitor_) detail::check_metric("save_best", *monitor_, known);
-  if (stopping_) detail::check_metric("early_stopping", stopping_->monitor, known);
+      stopping_(std::move(stopping)),
+      plateau_(std::move(plateau)) {
+  if (monitor_) detail::check_metric("--save_best", *monitor_, known);
+  if (stopping_) detail::check_metric("--early_stopping", stopping_->monitor, known);
+  if (plateau_) detail::check_metric(plateau_metric, plateau_->monitor, known);
   if (!path_.empty()) read(from);
 }
 
 EDL_INLINE void metric_history::read(std::uint64_t from) {
-  if (!std::filesystem::exists(path_)) return;
+  if (!storage_call("cannot read " + path_, [&](auto& code) { return std::filesystem::exists(path_, code); }))
+    return;
   input_file const file(path_);
   if (file.size() > detail::longest_history)
     throw error(fmt::format("{} has {} bytes, and is no list of evaluations", path_, file.size()));
@@ -121,21 +148,37 @@ EDL_INLINE bool metric_history::take(entry of) {
 }
 
 EDL_INLINE std::optional<std::uint64_t> metric_history::stopped_at() const {
-  std::optional<double> best;
-  std::uint32_t without = 0;
-  for (entry const& e : entries_) {
-    if (!e.stop.empty()) return e.version;
-    if (!stopping_) continue;
-    double const value = value_of(e.values, stopping_->monitor.metric);
-    double const delta = stopping_->monitor.higher ? stopping_->min_delta : -stopping_->min_delta;
-    if (std::isfinite(value) && (!best || stopping_->monitor.better(value, *best + delta))) {
-      best = value;
-      without = 0;
-    } else if (++without >= stopping_->patience) {
-      return e.version;
-    }
-  }
+  std::optional<detail::progress_of> progress;
+  if (stopping_) progress.emplace(stopping_->monitor, stopping_->min_delta);
+  for (entry const& e : entries_)
+    if (!e.stop.empty() || (progress && progress->add(e.values) >= stopping_->patience)) return e.version;
   return std::nullopt;
+}
+
+EDL_INLINE master::rate_factors metric_history::rates() const {
+  master::rate_factors all;
+  if (!plateau_) return all;
+  plateau_options const& how = plateau_->how;
+  detail::progress_of progress(plateau_->monitor, how.min_delta);
+  float now = 1;
+  std::uint32_t pause = 0;
+  for (entry const& e : entries_) {
+    std::uint32_t const without = progress.add(e.values, pause > 0);
+    if (pause > 0) --pause;
+    // A product below float's normal range would be no rate any more.
+    float const next = std::max({now * how.factor, how.min_factor, std::numeric_limits<float>::min()});
+    if (without < how.patience || next >= now) continue;
+    all[e.version] = now = next;
+    pause = how.cooldown;
+    progress.restart();
+  }
+  return all;
+}
+
+EDL_INLINE float metric_history::rate_at(std::uint64_t version) const {
+  auto const all = rates();
+  auto const next = all.upper_bound(version);
+  return next == all.begin() ? 1.0f : std::prev(next)->second;
 }
 
 EDL_INLINE std::string metric_history::stopped_by_model() const {
@@ -156,13 +199,13 @@ EDL_INLINE std::string metric_history::text() const {
   return all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-EDL_INLINE std::string unknown_metric(std::string_view flag, std::string const& metric,
+EDL_INLINE std::string unknown_metric(std::string_view option, std::string const& metric,
                                       std::vector<std::string> const& known) {
   if (std::ranges::find(known, metric) != known.end()) return {};
   std::string const near = cli::nearest(metric, known);
   std::vector<std::string> names = known;
   std::ranges::stable_partition(names, [&](std::string const& name) { return name == near; });
-  return fmt::format("--{}={}: the model's metrics are {}{}", flag, metric,
+  return fmt::format("{}={}: the model's metrics are {}{}", option, metric,
                      names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
                      near.empty() ? "" : fmt::format("; did you mean {}?", near));
 }
@@ -170,7 +213,7 @@ EDL_INLINE std::string unknown_metric(std::string_view flag, std::string const& 
 EDL_INLINE std::optional<metric_history> history_of(job const& j, program const& p, std::uint64_t from) {
   if (!j.judges()) return std::nullopt;
   return metric_history(j.checkpoints.checkpoint_dir, from, j.evaluation.save_best,
-                        j.evaluation.early_stopping, p.metric_names);
+                        j.evaluation.early_stopping, p.metric_names, j.evaluation.plateau);
 }
 
 EDL_INLINE std::string best_path(job const& j) { return j.checkpoints.checkpoint_dir + "/best"; }

@@ -46,11 +46,14 @@ class reporter {
   }
 
   /// Call when the result is final: if it is the best, the model has been written. Returns a function that
-  /// saves it, for a thread that may block on a disk; the function returns true if the job must end early.
-  std::function<bool()> judged(master::evaluation_result const& r);
+  /// saves it, for a thread that may block on a disk; the function returns what follows from it.
+  std::function<master::verdict()> judged(master::evaluation_result const& r);
 
   /// The version that has ended the job early.
   std::optional<std::uint64_t> stopped_at() const;
+
+  /// The factors of the learning rate that evaluations have decided.
+  master::rate_factors rates() const { return history_ ? history_->rates() : master::rate_factors(); }
 
   /// The last evaluation of this process, or else of an earlier one.
   std::optional<metric_history::entry> evaluation() const;
@@ -82,6 +85,8 @@ class reporter {
   /// Why the model's `on_evaluation` wants the job to stop, or empty.
   std::string ask_model(master::evaluation_result const& r,
                         std::vector<std::pair<std::string, double>> const& metrics);
+
+  history_log::options log_options() const;
 
   std::optional<metric_history> history_;
   std::unique_ptr<job_feed> recent_;

@@ -63,8 +63,18 @@ EDL_INLINE reporter::reporter(program& p, job const& j, std::uint64_t from, cli:
       history_(history_of(j, p, from)),
       recent_(detail::recent_of(page.reports, history_options(j, p))),
       page_(detail::page_of(j, history_options(j, p), std::move(page), log_)),
-      log_of_steps_(detail::followed_by(recent_.get(), page_.get(), history_options(j, p)), log_),
+      log_of_steps_(detail::followed_by(recent_.get(), page_.get(), log_options()), log_),
       view_(j, log_, std::move(show)) {}
+
+// The rate's line is of the rate with its reductions.
+EDL_INLINE history_log::options reporter::log_options() const {
+  history_log::options o = history_options(job_, program_);
+  if (!job_.evaluation.plateau || !o.rate) return o;
+  o.rate = [this, planned = std::move(o.rate)](std::uint64_t version) {
+    return planned(version) * (history_ ? double(history_->rate_at(version)) : 1.0);
+  };
+  return o;
+}
 
 EDL_INLINE void reporter::look(master::coordinator const& decisions, master::job_progress const& p,
                                time_point now) {
@@ -107,13 +117,18 @@ EDL_INLINE std::string reporter::ask_model(master::evaluation_result const& r,
   return why;
 }
 
-EDL_INLINE std::function<bool()> reporter::judged(master::evaluation_result const& r) {
-  if (!history_) return [] { return false; };
+EDL_INLINE std::function<master::verdict()> reporter::judged(master::evaluation_result const& r) {
+  if (!history_) return [] { return master::verdict(); };
   auto keep = history_->take_in(r.evaluated.version, program_.metrics(r.totals),
                                 stop_.first == r.evaluated.version ? stop_.second : std::string());
-  return [keep = std::move(keep), stops = history_->stopped()] {
+  master::verdict follows{history_->stopped(), history_->rates()};
+  if (auto const reduced = follows.rates.find(r.evaluated.version); reduced != follows.rates.end())
+    say({severity::info,
+         fmt::format("version {}: {} makes no progress, so the learning rate is {:.4g} of the schedule's now",
+                     r.evaluated.version, job_.evaluation.plateau->monitor.metric, reduced->second)});
+  return [keep = std::move(keep), follows = std::move(follows)] {
     keep();
-    return stops;
+    return follows;
   };
 }
 

@@ -111,7 +111,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.server_copies = unsigned(j.processes.ps_replicas);
   o.replicas = j.strategy == strategy::allreduce;
   o.lanes = o.replicas && j.training.fixed_global_batch ? o.num_workers : 0;
-  o.rests_to_evaluate = o.lanes > 0 && j.rests_to_evaluate();
+  o.rests_to_evaluate = j.rests_to_evaluate();
   o.worker_failures = std::uint32_t(j.processes.relaunch_on_worker_failure);
   o.checks = j.training.verify_gradients > 0;
   o.leave_bad_nodes = j.training.leave_bad_nodes;
@@ -255,10 +255,9 @@ EDL_INLINE std::string odd_metrics(job const& j, program const& p, master::evalu
   for (auto const& [name, value] : p.metrics(r.totals))
     if (!std::isfinite(value)) odd.push_back(fmt::format("{} is {}", name, value));
   if (odd.empty()) return {};
-  bool const decides = j.evaluation.save_best || j.evaluation.early_stopping;
+  bool const decides = j.evaluation.save_best || j.evaluation.early_stopping || j.evaluation.plateau;
   return fmt::format("version {}, evaluated on {}: {}{}", r.evaluated.version, counted(r.records, "record"),
-                     fmt::join(odd, ", "),
-                     decides ? "; --save_best and --early_stopping take it for no progress" : "");
+                     fmt::join(odd, ", "), decides ? "; what decides by it takes it for no progress" : "");
 }
 
 EDL_INLINE std::vector<std::string> account_lines(master::coordinator const& c) {
