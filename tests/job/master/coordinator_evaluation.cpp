@@ -252,6 +252,31 @@ TEST_CASE("where evaluations decide on something, a checkpoint waits for those b
   CHECK(m.it.take_commands().empty());
 }
 
+TEST_CASE("a checkpoint that waits is dropped for a newer one that waits for an evaluation") {
+  auto o = small(job_type::training_with_evaluation);
+  o.evaluation_steps = 4;
+  o.checkpoint = true;
+  o.judges = true;
+  master m(o);
+  m.start();
+  m.it.version_reached({1, 2, false, true}, m.now);
+  CHECK(m.take<write_checkpoint>()->version == 2);
+  m.it.version_reached({1, 3, false, true}, m.now);
+  CHECK(!m.take<release_frozen>());
+  m.it.version_reached({1, 4, true, true},
+                       m.now);  // of two checkpoints members keep 2, which is written, and 4
+  auto const dropped = m.take<release_frozen>();
+  REQUIRE(dropped);
+  CHECK(dropped->version == 3);
+  CHECK_FALSE(dropped->evaluation);
+  m.it.checkpoint_written(1, 2, {}, m.now);
+  CHECK(!m.take<write_checkpoint>());
+  for (task_reply t = m.ask(); t.kind == task_kind::evaluation; t = m.ask())
+    CHECK(m.it.report_task({.worker = 0, .incarnation = 1, .lease = t.lease, .metrics = {1}}, m.now));
+  m.it.judged(4, m.now);
+  CHECK(m.take<write_checkpoint>()->version == 4);
+}
+
 TEST_CASE("tasks have the rate that evaluations have decided, but not beyond what the job goes back behind") {
   auto o = small(job_type::training_with_evaluation);
   o.evaluation_steps = 2;

@@ -30,6 +30,9 @@ class checkpoint_queue {
   /// The current one has ended; `good`: it is complete. Returns the next one to write.
   std::optional<write_checkpoint> ended(bool good);
 
+  /// Drops the waiting one, unless it is final: returns its version.
+  std::optional<std::uint64_t> drop_waiting();
+
   /// Voids the current and the waiting ones: returns their versions, which members may have frozen.
   std::vector<std::uint64_t> clear();
 

@@ -43,6 +43,11 @@ EDL_INLINE std::optional<write_checkpoint> checkpoint_queue::ended(bool good) {
   return current_;
 }
 
+EDL_INLINE std::optional<std::uint64_t> checkpoint_queue::drop_waiting() {
+  if (!next_ || next_->final) return std::nullopt;
+  return std::exchange(next_, std::nullopt)->version;
+}
+
 EDL_INLINE std::vector<std::uint64_t> checkpoint_queue::clear() {
   std::vector<std::uint64_t> frozen;
   for (auto const& c : {std::exchange(current_, std::nullopt), std::exchange(next_, std::nullopt)})

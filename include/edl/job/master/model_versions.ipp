@@ -67,6 +67,8 @@ EDL_INLINE void model_versions::evaluate(evaluated_version v, time_point now) {
 EDL_INLINE void model_versions::write_when_judged(std::uint64_t version) {
   if (!options_.judges || evaluation_.done_up_to(version)) return write({job_.generation(), version, false});
   if (auto const older = std::exchange(unjudged_, version)) job_.add(release_frozen{*older, false});
+  // Its members keep this version in place of one that waits to be written.
+  if (auto const waiting = checkpoints_.drop_waiting()) job_.add(release_frozen{*waiting, false});
 }
 
 EDL_INLINE bool model_versions::judged(std::uint64_t version) {
