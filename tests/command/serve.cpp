@@ -12,13 +12,13 @@ namespace serve_test {
 using nlohmann::json;
 
 std::vector<json> objects(edl::tool::words line) {
-  line.insert(line.begin(), {"--image=registry.example.com/team/mnist:1", "--model_path=/d/ck"});
+  line.insert(line.begin(), {"--image_name=registry.example.com/team/mnist:1", "--model_path=/d/ck"});
   return edl::tool::serve_objects({"serve", edl::tool::serve_flags(), line});
 }
 
 TEST_CASE("what serves a model is a Deployment and a Service that find each other") {
-  auto const all = objects(
-      {"--namespace=team", "--claim=c", "--mount_path=/d", "--replicas=3", "--cpu=2", "--memory=3Gi"});
+  auto const all = objects({"--namespace=team", "--volume=claim_name=c,mount_path=/d,sub_path=s",
+                            "--replicas=3", "--cpu=2", "--memory=3Gi"});
   REQUIRE(all.size() == 2);
   json const &deployment = all[0], &service = all[1], &pod = deployment["spec"]["template"]["spec"];
   CHECK(deployment["metadata"]["namespace"] == "team");
@@ -31,6 +31,7 @@ TEST_CASE("what serves a model is a Deployment and a Service that find each othe
         json{"mnist", "serve", "--model_path=/d/ck", "--host=0.0.0.0", "--port=8080"});
   CHECK(pod["terminationGracePeriodSeconds"] == 30);
   CHECK(pod["containers"][0]["volumeMounts"][0]["mountPath"] == "/d");
+  CHECK(pod["containers"][0]["volumeMounts"][0]["subPath"] == "s");
   CHECK(pod["containers"][0]["resources"] ==
         json{{"requests", {{"cpu", "2"}, {"memory", "3Gi"}}}, {"limits", {{"memory", "3Gi"}}}});
   CHECK(pod["volumes"][0]["persistentVolumeClaim"]["claimName"] == "c");
@@ -38,11 +39,14 @@ TEST_CASE("what serves a model is a Deployment and a Service that find each othe
 }
 
 TEST_CASE("names may be told, and are checked") {
-  auto const all = objects({"--program=digits", "--name=n"});
+  auto const all = objects({"--model_def=digits", "--name=n"});
   CHECK(all[0]["spec"]["template"]["spec"]["containers"][0]["command"][0] == "digits");
   CHECK(all[1]["metadata"]["name"] == "n");
   CHECK_FALSE(all[1]["metadata"].contains("namespace"));
   CHECK_THROWS_AS(objects({"--name=N_"}), edl::usage_error);
+  for (std::string const wrong : {"--volume=", "--volume=host_path=/d,mount_path=/d",
+                                  "--volume=claim_name=c,mount_path=/d;claim_name=e,mount_path=/e"})
+    CHECK_THROWS_WITH_AS(objects({wrong}), doctest::Contains("expected one claim"), edl::usage_error);
 }
 
 }  // namespace serve_test

@@ -7,6 +7,7 @@
 
 #include "cluster/manifests.hpp"
 #include "common/yaml.hpp"
+#include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/cluster/kubernetes/names.hpp"
 #include "edl/core/error.hpp"
 
@@ -17,15 +18,18 @@ using nlohmann::json;
 std::vector<flag> serve_flags() {
   using enum flag::value_type;
   return {
-      {.name = "image", .help = "image with the model's program", .needed = true},
+      {.name = "image_name", .help = "image with the model's program", .aliases = {"image"}, .needed = true},
       {.name = "model_path", .help = "path in the pods, on the claim, of the model to serve", .needed = true},
-      {.name = "program", .help = "the model's program; without it: the last part of the image's name"},
+      {.name = "model_def",
+       .help = "the model's program; without it: the last part of the image's name",
+       .aliases = {"program"}},
       {.name = "name", .help = "name of the Deployment and the Service; without it: PROGRAM-serve"},
       {.name = "namespace",
        .help = "their namespace; without it: the one that they are applied to",
        .aliases = {"n"}},
-      {.name = "claim", .fallback = "fileserver-claim", .help = "PersistentVolumeClaim to mount"},
-      {.name = "mount_path", .fallback = "/data", .help = "mount path of the claim"},
+      {.name = "volume",
+       .fallback = "claim_name=fileserver-claim,mount_path=/data",
+       .help = "claim to mount, read-only: claim_name=C,mount_path=P[,sub_path=S]"},
       {.name = "replicas", .fallback = "2", .help = "pods", .type = whole, .least = 1, .most = 1000},
       {.name = "cpu", .fallback = "1", .help = "cores that a pod requests"},
       {.name = "memory", .fallback = "1Gi", .help = "memory limit and request of a pod"}};
@@ -33,8 +37,8 @@ std::vector<flag> serve_flags() {
 
 std::vector<json> serve_objects(command_line const& l) {
   auto all = from_yaml_documents(serve_manifest(), "k8s/serve.yaml");
-  std::string const image = l.text("image");
-  std::string program = l.text("program");
+  std::string const image = l.text("image_name");
+  std::string program = l.text("model_def");
   if (program.empty()) {
     program = image.substr(image.rfind('/') + 1);
     program = program.substr(0, program.find_first_of(":@"));
@@ -43,6 +47,11 @@ std::vector<json> serve_objects(command_line const& l) {
   if (!kubernetes::is_label(name))
     throw usage_error(fmt::format(
         "--name={}: a name has at most 63 lower case letters, digits and '-'; give another", name));
+  auto const volumes = kubernetes::parse_volumes(l.text("volume"));
+  if (volumes.size() != 1 || volumes.front().claim_name.empty())
+    throw usage_error(fmt::format("--volume={}: expected one claim, as claim_name=data,mount_path=/data",
+                                  l.text("volume")));
+  kubernetes::volume const& volume = volumes.front();
   for (json& o : all) {
     o["metadata"]["name"] = o["metadata"]["labels"]["app"] = name;
     if (l.given("namespace")) o["metadata"]["namespace"] = l.text("namespace");
@@ -59,8 +68,9 @@ std::vector<json> serve_objects(command_line const& l) {
     container["image"] = image;
     container["command"][0] = program;
     container["command"][2] = "--model_path=" + l.text("model_path");
-    container["volumeMounts"][0]["mountPath"] = l.text("mount_path");
-    pod["volumes"][0]["persistentVolumeClaim"]["claimName"] = l.text("claim");
+    container["volumeMounts"][0]["mountPath"] = volume.mount_path;
+    if (!volume.sub_path.empty()) container["volumeMounts"][0]["subPath"] = volume.sub_path;
+    pod["volumes"][0]["persistentVolumeClaim"]["claimName"] = volume.claim_name;
     container["resources"] = {{"requests", {{"cpu", l.text("cpu")}, {"memory", l.text("memory")}}},
                               {"limits", {{"memory", l.text("memory")}}}};
   }
