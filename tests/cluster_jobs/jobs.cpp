@@ -46,7 +46,10 @@ TEST_CASE("a job runs in a cluster from its submission to its end, and shows how
 
 TEST_CASE(
     "all-reduce in a cluster: a deleted worker's place is taken by the next id, every record counts once") {
-  laboratory it;
+  // By the oldest server that edl works with, which refuses fields that it does not know.
+  auto oldest = usual();
+  oldest.minor = 29;
+  laboratory it(oldest);
   REQUIRE(it.train({"--distribution_strategy=AllreduceStrategy", "--num_workers=3", "--num_epochs=2"}, held)
               .code == 0);
   REQUIRE(it.says("worker-0", "Loss = "));
