@@ -265,7 +265,8 @@ std::vector<command> const& commands() {
        simulate_flags, simulate},
       {"serve", "--image_name=IMAGE --model_path=PATH [flags]",
        "print the objects that serve a model in a cluster",
-       "edl serve --image_name=registry.example.com/mnist:1 --model_path=/data/checkpoints | kubectl apply -f -",
+       "edl serve --image_name=registry.example.com/mnist:1 --model_path=/data/checkpoints | kubectl apply "
+       "-f -",
        serve_flags, serve},
       {"export", "PROGRAM --checkpoint_dir_for_init=MODEL --export_onnx=FILE [flags]",
        "write a trained model as ONNX, by its program on this machine",
