@@ -3,6 +3,7 @@
 #include "edl/compute/nn/recomputation.hpp"
 
 #include <type_traits>
+#include <utility>
 
 #include "compute/nn/harness.hpp"
 #include "edl/compute/nn/layers.hpp"
@@ -38,10 +39,18 @@ struct square {
   }
 };
 
+/// A layer norm, whose gradient is derived, as it is or without `recomputes`.
 template <bool Again>
+struct norm {
+  static constexpr bool recomputes = Again;
+
+  constexpr auto forward(auto x, auto& layer) const { return nn::layer_norm{}.forward(x, layer); }
+};
+
+template <class Layer>
 auto after_both_passes() {
-  constexpr auto net = nn::sequential(nn::dense{.units = 6}, square<Again>{}, nn::dense{.units = 4},
-                                      square<Again>{}, nn::dense{.units = 3});
+  constexpr auto net =
+      nn::sequential(nn::dense{.units = 6}, Layer{}, nn::dense{.units = 4}, Layer{}, nn::dense{.units = 3});
   lone_layer<std::remove_const_t<decltype(net)>> h{
       .l = net, .in = {1, 1, 5}, .batch = {4, nn::storage::recomputed}};
   h.forward();
@@ -55,10 +64,11 @@ static_assert(!std::is_same_v<decltype(nn::pass<nn::recomputing<usual>>::random)
 
 }  // namespace
 
-TEST_CASE(
-    "a layer of one's own that says recomputes is computed again, to the same gradients in less memory") {
-  auto const whole = after_both_passes<false>();
-  auto const again = after_both_passes<true>();
+TEST_CASE_TEMPLATE("a layer that says recomputes is computed again, to the same gradients in less memory",
+                   Layers, std::pair<square<false>, square<true>>, std::pair<norm<false>, norm<true>>,
+                   std::pair<norm<false>, nn::layer_norm>) {
+  auto const whole = after_both_passes<typename Layers::first_type>();
+  auto const again = after_both_passes<typename Layers::second_type>();
   CHECK(again.y == whole.y);
   CHECK(again.dx == whole.dx);
   CHECK(again.gradients == whole.gradients);
