@@ -206,7 +206,7 @@ TEST_CASE("an input that may be empty is named somewhere in the feed") {
     return std::string();
   };
   CHECK(refused(forgetful<0>{}) ==
-        "the model's `feed` does not use input 'tags': it asks for no `into.input<\"tags\">()`");
+        "the model's `feed` does not use input 'tags': it does not call `into.input<\"tags\">()`");
   CHECK(refused(forgetful<1>{}).find("'read'") != std::string::npos);
   CHECK(refused(forgetful<2>{}).find("'words'") != std::string::npos);
   CHECK(refused(forgetful<3>{}) == "");

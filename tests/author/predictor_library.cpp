@@ -314,7 +314,7 @@ TEST_CASE("whatever sizes and places a caller gives, it is told") {
   v.values = nullptr;
   CHECK(contains(refused({v}), "no value of an input is given"));
   v = floats("x", x), v.kind = 9;
-  CHECK(contains(refused({v}), "'x' is of kind 9"));
+  CHECK(contains(refused({v}), "'x' has kind 9"));
   v = floats("x", x), v.count = UINT64_MAX;
   CHECK(contains(refused({v}), "'x' has more than memory holds"));
   for (auto const& wrong :

@@ -267,7 +267,7 @@ TEST_CASE("what does not fit a named input is refused") {
       edl::data_error);
   CHECK_THROWS_AS(feed(of_several({7, 8}, 3, {6})), edl::data_error);  // the embedding has rows 0 to 5
   CHECK_THROWS_WITH_AS(feed(of_several({7, 8}, 3, {-1})),
-                       "input 'tags': -1 is no id: ids are from 0 to 16777215", edl::data_error);
+                       "input 'tags': -1 is not an id: ids are from 0 to 16777215", edl::data_error);
 }
 
 TEST_CASE("ids of a table beyond those that the input has are an error that names it") {
@@ -319,7 +319,8 @@ TEST_CASE("a weight or a label that is none is refused; not in prediction") {
   auto const feed = [&](std::int64_t label, float weight, edl::mode m = edl::mode::training) {
     t->feed(of_weight(label, {weight}), b, 0, m);
   };
-  CHECK_THROWS_WITH_AS(feed(1, -0.5f), "weight -0.5 of a sample is no number from 0 on", edl::data_error);
+  CHECK_THROWS_WITH_AS(feed(1, -0.5f), "weight -0.5 of a sample is not a number of 0 or more",
+                       edl::data_error);
   CHECK_THROWS_AS(feed(1, std::numeric_limits<float>::infinity()), edl::data_error);
   CHECK_THROWS_AS(feed(1, std::numeric_limits<float>::quiet_NaN()), edl::data_error);
   for (std::int64_t label : {-1ll, 3ll, (1ll << 32) + 1}) CHECK_THROWS_AS(feed(label, 1), edl::data_error);

@@ -81,7 +81,7 @@ TEST_CASE("a list is split without blanks and without empty parts") {
   CHECK(edl::cli::list_of("f", "").empty());
   for (std::string const list : {"a,,b", "a,", ",a", ",", " "})
     CHECK(refusal([&] { edl::cli::list_of("f", list); }) == "--f=" + list + ": a part of the list is empty");
-  CHECK(refusal([] { edl::cli::list_of("f", "a,b,a"); }) == "--f=a,b,a: 'a' stands there twice");
+  CHECK(refusal([] { edl::cli::list_of("f", "a,b,a"); }) == "--f=a,b,a: 'a' occurs twice");
 }
 
 }  // namespace flag_test

@@ -233,10 +233,9 @@ class writer {
     if (of_.records == 0) throw usage_error(fmt::format("{}: column '{}' has no value", path_, shown));
     bool const words = of_.kind == example::kind::strings;
     if (words && (!of_.countable || of_.words.size() > most_classes))
-      throw usage_error(
-          fmt::format("--label={}: the column has more than {} different texts: a class of each is no "
-                      "model to begin with",
-                      shown, most_classes));
+      throw usage_error(fmt::format(
+          "--label={}: the column has more than {} different strings, too many classes for a first model",
+          shown, most_classes));
     std::vector<std::string> classes;
     for (auto const& [w, times] : of_.words)
       if (!w.empty()) classes.push_back(w);

@@ -63,7 +63,8 @@ inline interval interval_of(std::string const& given, std::optional<train::hyper
   interval i{.name = name};
   auto const number = [&](std::string const& s) {
     auto const n = number_from<double>(s);
-    if (!n || !std::isfinite(*n)) throw usage_error(fmt::format("--random={}: '{}' is no number", given, s));
+    if (!n || !std::isfinite(*n))
+      throw usage_error(fmt::format("--random={}: '{}' is not a number", given, s));
     return *n;
   };
   auto const wrong = [&] {

@@ -114,7 +114,7 @@ EDL_INLINE void refuse_unfed_places() {
 
 EDL_INLINE void refuse_unused_input(std::string_view name) {
   throw error(fmt::format(
-      "the model's `feed` does not use input '{0}': it asks for no `into.input<\"{0}\">()`", name));
+      "the model's `feed` does not use input '{0}': it does not call `into.input<\"{0}\">()`", name));
 }
 
 }  // namespace edl::author

@@ -20,10 +20,10 @@ EDL_INLINE std::size_t id_list::size() {
 
 EDL_INLINE void id_list::add(std::int64_t id, float weight) {
   if (id < 0 || id >= embedding_geometry::most)
-    throw data_error(fmt::format("input '{}': {} is no id: ids are from 0 to {}", name_, id,
+    throw data_error(fmt::format("input '{}': {} is not an id: ids are from 0 to {}", name_, id,
                                  embedding_geometry::most - 1));
   if (!std::isfinite(weight))
-    throw data_error(fmt::format("input '{}': the weight {} of id {} is no number", name_, weight, id));
+    throw data_error(fmt::format("input '{}': the weight {} of id {} is not a number", name_, weight, id));
   std::size_t const at = size();
   if (at == ids_.size())
     throw data_error(fmt::format(

@@ -38,7 +38,7 @@ EDL_INLINE void refuse_padding_label(std::int64_t label, std::size_t place) {
 }
 
 EDL_INLINE void refuse_weight(float weight) {
-  throw data_error(fmt::format("weight {} of a sample is no number from 0 on", weight));
+  throw data_error(fmt::format("weight {} of a sample is not a number of 0 or more", weight));
 }
 
 EDL_INLINE void refuse_options(char const* member) {

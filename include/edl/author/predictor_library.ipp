@@ -113,7 +113,7 @@ void check(edl_values const& v, std::uint64_t records) {
   need(v.name, "name of an input");
   if (v.kind < edl_texts || v.kind > edl_integers)
     throw error(
-        fmt::format("'{}' is of kind {}, and not edl_texts, edl_floats or edl_integers", v.name, v.kind));
+        fmt::format("'{}' has kind {} instead of edl_texts, edl_floats or edl_integers", v.name, v.kind));
   if (v.count > most || v.bytes > most) throw error(fmt::format("'{}' has more than memory holds", v.name));
   if (v.starts)
     check_rising(v, v.starts, records + 1, v.count, "starts");

@@ -124,7 +124,7 @@ EDL_INLINE words list_of(std::string_view name, std::string const& text) {
   if (!text.empty() && all.size() != std::size_t(std::ranges::count(text, ',')) + 1)
     refuse("a part of the list is empty");
   for (auto it = all.begin(); it != all.end(); ++it)
-    if (std::find(all.begin(), it, *it) != it) refuse(fmt::format("'{}' stands there twice", printable(*it)));
+    if (std::find(all.begin(), it, *it) != it) refuse(fmt::format("'{}' occurs twice", printable(*it)));
   return all;
 }
 

@@ -117,7 +117,7 @@ TEST_CASE("what is wrong with a request is said, in JSON") {
   } const wrong[] = {
       {get("/nowhere"), "404 Not Found", "nothing at /nowhere", false},
       {post("/hello", ""), "405 Method Not Allowed", "/hello takes GET, HEAD, not POST", false},
-      {"what?\r\n\r\n", "400 Bad Request", "no request of HTTP/1.1", true},
+      {"what?\r\n\r\n", "400 Bad Request", "not a request of HTTP/1.1", true},
       {"GET /hello HTTP/1.1\r\n\r\n", "400 Bad Request", "no field 'Host'", true},
       {get("/hello%zz"), "400 Bad Request", "bad %XX at its byte 5", false},
       {post("/echo/a", "123456789"), "413 Content Too Large", "longer than 8 bytes", true},

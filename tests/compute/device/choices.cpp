@@ -118,7 +118,7 @@ TEST_CASE("a file of another kind stays as it is, which is told once") {
   std::ostringstream now;
   now << std::ifstream(path).rdbuf();
   CHECK(now.str() == content);
-  auto const text = captured.text(), told = path + " is no file of remembered kernels";
+  auto const text = captured.text(), told = path + " is not a file of remembered kernels";
   CHECK(text.find(told) != text.npos);
   CHECK(text.find(told) == text.rfind(told));
   // What an older version has remembered is replaced.

@@ -37,7 +37,7 @@ TEST_CASE("what is no id is an error that names it, and nothing is read or writt
     std::vector<double> const ids{3, 0, 0, bad};
     std::vector<double> y(4, -7), dtable(4, 9);
     CHECK_THROWS_WITH_AS(cpu.embedding_forward(g, 2, ids, table, y),
-                         doctest::Contains("(number 1 of sample 1) is no id of a vocabulary of 4"),
+                         doctest::Contains("(number 1 of sample 1) is not an id of a vocabulary of 4"),
                          edl::error);
     CHECK(y == std::vector<double>(4, -7));
     cpu.embedding_backward(g, 2, ids, dy, {}, dtable);

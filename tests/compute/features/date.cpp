@@ -41,7 +41,7 @@ TEST_CASE("what is no date, or may be two, is none") {
     CHECK_MESSAGE(!date::from(text), text);
   CHECK_THROWS_WITH_AS(
       date("11/28/2026"),
-      "'11/28/2026' is no date: expected 2026-11-28 or 28.11.2026, and perhaps a time, 15:04:05",
+      "'11/28/2026' is not a date: expected 2026-11-28 or 28.11.2026, optionally with a time, 15:04:05",
       edl::data_error);
 }
 

@@ -41,7 +41,7 @@ TEST_CASE("what a thread has looked up is counted, and how much of it no vocabul
 }
 
 TEST_CASE("a word that stands twice is refused") {
-  CHECK_THROWS_WITH_AS((string_lookup{{"a", "b", "a"}}), "the word 'a' stands twice in a vocabulary",
+  CHECK_THROWS_WITH_AS((string_lookup{{"a", "b", "a"}}), "the word 'a' occurs twice in a vocabulary",
                        edl::usage_error);
   CHECK_THROWS_AS(loaded_lookup({"a", "a"}), edl::usage_error);
 }
@@ -56,7 +56,7 @@ TEST_CASE("a vocabulary is read from a file") {
   CHECK(cities.size() == 3);
   std::ofstream(path) << "a\nb\na\n";
   CHECK_THROWS_WITH_AS(loaded_lookup::from_file(path),
-                       (path + ":3: the word 'a' stands there a second time").c_str(), edl::usage_error);
+                       (path + ":3: the word 'a' occurs a second time").c_str(), edl::usage_error);
   std::ofstream(path) << "a\n\nb";  // the second word is empty
   CHECK(loaded_lookup::from_file(path)("") == 1);
   std::ofstream(path) << "";

@@ -146,7 +146,7 @@ TEST_CASE("numbers that lie apart, files in other folders, and constants are rea
   message few = tensor("w", 1, {2}), wide = tensor("w", 16, {1}), odd = tensor("w", 1, {1});
   CHECK(contains(f.refused(model({few.real(4, 1)})), "has 2 elements, and 1 numbers"));
   CHECK(contains(f.refused(model({wide.number(5, 0x10000)})), "a number of more than 16 bits"));
-  CHECK(contains(f.refused(model({odd.number(4, 1)})), "numbers are of another type"));
+  CHECK(contains(f.refused(model({odd.number(4, 1)})), "numbers have another type"));
 }
 
 TEST_CASE("sizes, places and names that cannot be are told by the tensor") {
@@ -165,7 +165,7 @@ TEST_CASE("sizes, places and names that cannot be are told by the tensor") {
   narrow = tensor("w", 16, {2});
   CHECK(contains(one(narrow.packed(5, std::vector<std::int64_t>{1})), "has 2 elements, and 1 numbers"));
   auto const twice = tensor("w", 1, {1}).text(9, text_of({1}));
-  CHECK(contains(f.refused(model({twice, twice})), "tensor 'w' stands there twice"));
+  CHECK(contains(f.refused(model({twice, twice})), "tensor 'w' occurs twice"));
 
   auto const beside = [&](std::vector<std::pair<std::string, std::string>> const& entries) {
     message m = tensor("w", 1, {2});

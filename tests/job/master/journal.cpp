@@ -84,7 +84,7 @@ TEST_CASE("every flipped bit of a journal is found, and the journal before takes
   std::filesystem::remove(path);
   journal after(path, "run");
   CHECK(after.read()->generation == 7);
-  CHECK(after.trouble() == path + " is not there");
+  CHECK(after.trouble() == path + " is missing");
   CHECK_FALSE(journal(path, "another run").read());
   // Both.
   std::ofstream(path) << "x";

@@ -72,7 +72,7 @@ columns read_columns(data::source const& from, std::size_t most_words) {
         if (it == all.end()) it = all.emplace(name, column{.kind = record.kind_of(f)}).first;
         column& c = it->second;
         if (record.kind_of(f) != c.kind && record.kind_of(f) != example::kind::none)
-          throw data_error(fmt::format("{}: record {}: feature '{}' is of another kind than before",
+          throw data_error(fmt::format("{}: record {}: feature '{}' has another kind than before",
                                        from.shards()[s].name, i, printable(name, 64)));
         ++c.records;
         if (c.kind == example::kind::floats) {

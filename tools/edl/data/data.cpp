@@ -261,7 +261,8 @@ std::vector<flag> inspect_flags() {
       {.name = "verify", .fallback = "false", .help = "read every record", .type = flag::value_type::truth},
       {.name = "sample",
        .fallback = "10000",
-       .help = "records, evenly spread, that the features' ranges, missing and distinct values are of",
+       .help = "number of records, evenly spread, to compute the features' ranges, missing and distinct "
+               "values from",
        .type = flag::value_type::whole,
        .least = 1,
        .most = 1'000'000'000},

@@ -249,7 +249,7 @@ class examination {
       add("ok", "TrainingJobs", fmt::format("you may make them in namespace {}", c().space));
     else
       add("fail", "TrainingJobs", fmt::format("in namespace {} you may not: {}", c().space, missing),
-          fmt::format("let an administrator apply `edl rbac --users{}` anew", c().flags()));
+          fmt::format("let an administrator apply `edl rbac --users{}` again", c().flags()));
     check_controller();
   } catch (k8s::api_error const& bad) {
     add("note", "TrainingJobs", bad.what());

@@ -321,7 +321,7 @@ paddle_job read_paddle_job(json const& document, std::string const& origin) {
     to.job.annotations.erase("kubectl.kubernetes.io/last-applied-configuration");
   }
   json const* spec = all.take("spec", json::value_t::object);
-  if (spec == nullptr) all.refuse("spec", "is not there");
+  if (spec == nullptr) all.refuse("spec", "is missing");
   read_spec(*spec, origin, to);
   all.take("status");
   all.finish();

@@ -31,7 +31,7 @@ struct row_changes {
 
   bool has(sparse::row_header const& h, std::uint32_t slot) const {
     auto const s = std::ranges::find_if(since, [&](segment const& one) { return slot < one.elements.last; });
-    invariant(s != since.end(), "each hash slot of a part is of a segment");
+    invariant(s != since.end(), "each hash slot of a part belongs to a segment");
     return h.last_use >= s->steps;
   }
 };

@@ -103,7 +103,7 @@ EDL_INLINE std::size_t request_parser::feed(std::string_view bytes) {
       throw failure(431, fmt::format("the request's head is longer than {} bytes", p.header_most));
     if (failed == beast::error::body_limit)
       throw failure(413, fmt::format("the body is longer than {} bytes", p.body_most));
-    if (failed) throw failure(400, fmt::format("this is no request of HTTP/1.1: {}", failed.message()));
+    if (failed) throw failure(400, fmt::format("this is not a request of HTTP/1.1: {}", failed.message()));
     if (taken == bytes.size()) break;
   }
   return taken;

@@ -93,7 +93,7 @@ EDL_INLINE void started_call::cancel() {
 }
 
 EDL_INLINE reply started_call::get() {
-  invariant(state_ != nullptr, "only the owner of a call asks for its reply");
+  invariant(state_ != nullptr, "only the owner of a call requests its reply");
   wait();
   if (state_->code != status::ok) throw call_error(state_->code, state_->text);
   return std::move(state_->result);

@@ -262,7 +262,7 @@ EDL_INLINE inventory_change inventory::put_job(nlohmann::json const& object) {
       inventory_change c{.trouble = fmt::format(
                              "TrainingJob {}: its status cannot be read: {}; {}", key,
                              kubernetes::one_line(why.what(), 300),
-                             same ? "it is written anew"
+                             same ? "overwriting it"
                                   : "nothing is done for the job until the status is removed, or the job")};
       if (same) c.jobs.push_back(key);
       return c;

@@ -10,7 +10,7 @@
 namespace edl::controller {
 
 EDL_INLINE void work_queue::check() const {
-  invariant(due_.size() + working_ <= entries_.size(), "a key waits, or is being looked at, once");
+  invariant(due_.size() + working_ <= entries_.size(), "a key waits, or is being processed, once");
   invariant(slow_working_ <= working_, "slow keys at work are among those at work");
   invariant(slow_working_ <= options_.slow_at_once, "no more slow keys are at work than have places");
 }
@@ -20,7 +20,7 @@ EDL_INLINE void work_queue::put(std::string const& key, entry& e, time_point at)
     if (*e.at <= at) return;
     due_.erase({*e.at, key});
   }
-  invariant(!e.working, "a key that is being looked at waits until that is done");
+  invariant(!e.working, "a key that is being processed waits until that ends");
   e.at = at;
   bool const fresh = due_.emplace(at, key).second;
   invariant(fresh, "a key is due once");

@@ -79,7 +79,7 @@ EDL_INLINE void input_file::read(std::uint64_t offset, void* into, std::size_t c
 EDL_INLINE void input_file::check_unchanged() const {
   struct stat of{};
   if (::fstat(descriptor_, &of) != 0)
-    throw unread_error(fmt::format("{}: cannot be read any more: {}", path_, reason(errno)));
+    throw unread_error(fmt::format("{}: can no longer be read: {}", path_, reason(errno)));
   if (std::uint64_t(of.st_size) != size_)
     throw changed_error(
         fmt::format("{}: has {} bytes but had {} when it was opened; start again on the new file", path_,

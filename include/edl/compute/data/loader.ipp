@@ -332,15 +332,17 @@ inline std::uint64_t checked_minibatches(source const& from, loader_options cons
                                          work const& task) {
   auto const& shards = from.shards();
   if (task.shard >= shards.size())
-    throw error(fmt::format("shard {} is asked for, the data set has {}; it is another one here", task.shard,
-                            shards.size()));
+    throw error(
+        fmt::format("the job requests shard {}, but the data set has {}: this process reads different data",
+                    task.shard, shards.size()));
   auto const& shard = shards[task.shard];
   if (task.begin >= task.end || task.end > shard.records)
-    throw error(fmt::format("{}: records [{}, {}) are asked for, it has {}; it is another file here",
-                            shard.name, task.begin, task.end, shard.records));
+    throw error(fmt::format(
+        "{}: the job requests records [{}, {}), but it has {}: this process reads a different file",
+        shard.name, task.begin, task.end, shard.records));
   auto const count = minibatches(task.begin, task.end, std::uint64_t(options.minibatch_size));
   if (count > std::numeric_limits<std::uint32_t>::max() || task.first_minibatch > count)
-    throw error(fmt::format("{}: minibatch {} is asked for, records [{}, {}) make {}", shard.name,
+    throw error(fmt::format("{}: the job requests minibatch {}, but records [{}, {}) make {}", shard.name,
                             task.first_minibatch, task.begin, task.end, count));
   return count;
 }

@@ -99,7 +99,7 @@ EDL_INLINE date::date(std::string_view text) {
   auto const read = from(text);
   if (!read)
     throw data_error(
-        fmt::format("'{}' is no date: expected 2026-11-28 or 28.11.2026, and perhaps a time, 15:04:05",
+        fmt::format("'{}' is not a date: expected 2026-11-28 or 28.11.2026, optionally with a time, 15:04:05",
                     printable(text, 64)));
   *this = *read;
 }

@@ -92,7 +92,7 @@ struct pipeline::reader {
                                                 "crossing",       "round_identity", "string_lookup"};
     if (std::ranges::find(known, step) == known.end()) {
       std::string const near = cli::nearest(step, known);
-      refuse(fmt::format("'{}' is no step: {}", printable(step, 64),
+      refuse(fmt::format("'{}' is not a step: {}", printable(step, 64),
                          near.empty() ? fmt::format("expected one of {}", fmt::join(known, ", "))
                                       : "did you mean " + near + "?"));
     }
@@ -124,7 +124,7 @@ struct pipeline::reader {
       }
       auto const at = word.find('=');
       if (at == std::string_view::npos || at == 0)
-        refuse(fmt::format("{}: '{}' is no option; expected option=value", printable(step, 64),
+        refuse(fmt::format("{}: '{}' is not an option; expected option=value", printable(step, 64),
                            printable(word, 64)));
       if (!given.emplace(word.substr(0, at), detail::unquoted(word.substr(at + 1))).second)
         refuse(fmt::format("{}: {} is given twice", printable(step, 64), printable(word.substr(0, at), 64)));
@@ -172,11 +172,11 @@ struct pipeline::reader {
 
   void pieces_step(bool last) {
     if (now.otherwise || now.makes == output::list) refuse("pieces is the first step of a line");
-    if (last) refuse("pieces of a text are no ids yet: add a step behind, as | hashing buckets=…");
+    if (last) refuse("the pieces of a string are not ids yet: append a step such as | hashing buckets=…");
     now.makes = output::list;
     std::string const separator = option("separator").value_or(",");
     if (separator.size() != 1)
-      refuse(fmt::format("pieces: separator={} is no single character", printable(separator, 64)));
+      refuse(fmt::format("pieces: separator={} is not a single character", printable(separator, 64)));
     now.separator = separator[0];
     now.ignored = option("ignored").value_or("");
   }
@@ -305,8 +305,9 @@ struct pipeline::reader {
         [&]<class S>(S const& s) {
           if constexpr (requires { s.otherwise; })
             if (s.otherwise < -1 || s.otherwise >= size)
-              refuse(fmt::format("{}: otherwise={} is no id of the line; expected 0 to {}, or -1 for none",
-                                 step, s.otherwise, size - 1));
+              refuse(
+                  fmt::format("{}: otherwise={} is not an id of the line; expected 0 to {}, or -1 for none",
+                              step, s.otherwise, size - 1));
         },
         now.step);
     now.first = into.size_;

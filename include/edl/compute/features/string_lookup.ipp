@@ -17,7 +17,7 @@ namespace edl::features {
 namespace detail {
 
 EDL_INLINE void refuse_twins(std::string_view word) {
-  throw usage_error(fmt::format("the word '{}' stands twice in a vocabulary", printable(word, 64)));
+  throw usage_error(fmt::format("the word '{}' occurs twice in a vocabulary", printable(word, 64)));
 }
 
 EDL_INLINE lookup_count& counted_here() {
@@ -70,7 +70,7 @@ EDL_INLINE loaded_lookup loaded_lookup::from_file(std::string const& path, int u
     std::string word(line.substr(first, line.find_last_not_of(blanks) + 1 - first));
     if (!all.ids_.emplace(std::move(word), std::int64_t(number) - 1).second)
       throw usage_error(
-          fmt::format("{}:{}: the word '{}' stands there a second time", path, number, printable(line, 64)));
+          fmt::format("{}:{}: the word '{}' occurs a second time", path, number, printable(line, 64)));
   }
   return all;
 }

@@ -26,7 +26,7 @@ EDL_INLINE void check_backward(int batch, int forward_batch) {
 }
 
 EDL_INLINE void refuse_budget_elsewhere() {
-  throw usage_error("--memory_budget is of processors: leave it out, or compute with --device=cpu");
+  throw usage_error("--memory_budget works on processors only: leave it out, or compute with --device=cpu");
 }
 
 EDL_INLINE void check_range(std::size_t first, std::size_t count, std::size_t variables) {

@@ -151,8 +151,7 @@ EDL_INLINE edl::variable const& graph::find(std::string_view name) const {
   std::string const full = path_ + std::string(name);
   auto const found = std::ranges::find(layout_.variables, full, &edl::variable::name);
   if (found == layout_.variables.end())
-    throw error(
-        fmt::format("no variable of the model is called '{}': its layer's `to_onnx` asks for it", full));
+    throw error(fmt::format("the model has no variable '{}', which its layer's `to_onnx` requests", full));
   return *found;
 }
 

@@ -146,7 +146,7 @@ struct initializers_parser {
     if (!graph) m.fail("it has no graph");
     std::ranges::sort(result.all_, {}, &initializer::name);
     auto const twice = std::ranges::adjacent_find(result.all_, {}, &initializer::name);
-    if (twice != result.all_.end()) fail(*twice, "stands there twice");
+    if (twice != result.all_.end()) fail(*twice, "occurs twice");
   }
 
   void note(detail::fields m) {
@@ -220,7 +220,7 @@ struct initializers_parser {
       if (f.type == 2)
         spread(f);
       else if (f.type != (real ? 5u : 0u))
-        m.fail("a tensor's numbers are of another type");
+        m.fail("a tensor's numbers have another type");
       else
         t.loose.push_back(real ? m.fixed32(f) : std::uint32_t(std::min<std::uint64_t>(f.value, 1u << 31)));
     };

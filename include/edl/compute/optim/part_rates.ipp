@@ -30,10 +30,10 @@ EDL_INLINE std::vector<rate_of> read_rates(std::string const& text) {
       good = factor && one.valid();
     }
     if (!good)
-      throw usage_error(fmt::format(
-          "--rates={}: '{}' is no NAMES=FACTOR with a factor above 0, as 'conv2d*=0.1' is (--freeze leaves "
-          "variables as they are)",
-          text, part));
+      throw usage_error(
+          fmt::format("--rates={}: '{}' is not NAMES=FACTOR with a factor above 0, such as 'conv2d*=0.1' "
+                      "(--freeze leaves variables as they are)",
+                      text, part));
     parts.push_back(one);
   }
   return parts;

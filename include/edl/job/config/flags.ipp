@@ -422,7 +422,7 @@ inline void model(table& t) {
       .only({train})
       .elasticdl();
   t.flag("ignore_damaged_checkpoints", &job_options::checkpoints::ignore_damaged_checkpoints, "master",
-         "if no checkpoint in --checkpoint_dir is usable any more, start anew instead of stopping")
+         "if no checkpoint in --checkpoint_dir is usable, start from the beginning instead of stopping")
       .only({train});
   t.flag("checkpoint_dir_for_init", &job_options::checkpoints::checkpoint_dir_for_init, "master",
          "where initial values come from: a checkpoint (version-N); a --checkpoint_dir, which means its "
@@ -513,12 +513,12 @@ inline void processes(table& t) {
       .from(0, 65535)
       .elasticdl();
   t.flag("metrics_port", &job_options::processes::metrics_port, "all",
-         "answer GET /metrics (OpenMetrics) on --host at this port; 0: any free port; on one machine the "
-         "master uses this port, and the other processes any free ones; without the flag nobody answers")
+         "serve GET /metrics (OpenMetrics) on --host at this port; 0: any free port; on one machine the "
+         "master uses this port, and the other processes any free ones; without the flag: no metrics")
       .from(0, 65535);
   t.flag("transport_security", &job_options::processes::transport_security, "all",
          "protection of TCP connections between the job's processes; tls: TLS 1.3 with a key derived from "
-         "EDL_JOB_TOKEN; none: whoever controls the network can read and alter them");
+         "EDL_JOB_TOKEN; none: anybody with control of the network can read and alter them");
 }
 
 inline void log(table& t) {

@@ -29,10 +29,10 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
   static constexpr std::string_view one_step = "all-reduce sums the gradients of all workers into each step",
                                     at_once =
                                         "Local is one process, which makes each minibatch a step at once",
-                                    one_process = "Local is one process, which nobody connects to",
+                                    one_process = "Local is one process, and accepts no connections",
                                     no_page_is_served = "only --dashboard=PORT serves a page",
                                     none_kept = "nothing is kept without --checkpoint_dir",
-                                    of_a_gpu = "it is of a GPU, and --device=cpu computes without one";
+                                    of_a_gpu = "it is for GPUs, and --device=cpu computes without one";
   static std::vector<idle_flag> const all{
       {"use_async", sums, one_step},
       {"use_async", [](parsed_flags const& a) { return is_local(a) && a.job.training.get_model_steps == 1; },
@@ -54,10 +54,10 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"verify_gradients", is_local, "Local is one process, with no second one to compare with"},
       {"leave_bad_nodes", is_local, "Local is one process, without siblings"},
       {"gradients", is_local, "Local is one process, and sends no gradients"},
-      {"fixed_global_batch", no_sums, "it is of --distribution_strategy=AllreduceStrategy"},
-      {"allreduce_transport", no_sums, "it is of --distribution_strategy=AllreduceStrategy"},
-      {"table_copies", no_sums, "it is of --distribution_strategy=AllreduceStrategy"},
-      {"small_tables_mib", no_sums, "it is of --distribution_strategy=AllreduceStrategy"},
+      {"fixed_global_batch", no_sums, "it is for --distribution_strategy=AllreduceStrategy"},
+      {"allreduce_transport", no_sums, "it is for --distribution_strategy=AllreduceStrategy"},
+      {"table_copies", no_sums, "it is for --distribution_strategy=AllreduceStrategy"},
+      {"small_tables_mib", no_sums, "it is for --distribution_strategy=AllreduceStrategy"},
       {"ps_replicas", sums, "all-reduce has no servers: each worker has a copy of the model"},
       {"ps_replicas", is_local, "Local has no servers"},
       {"ps_ranges", no_servers, "this strategy has no servers"},
@@ -89,7 +89,7 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
        "only training keeps results for the backward pass"},
       {"precision",
        [](parsed_flags const& a) { return on_processor(a) && a.job.compute.precision == precision::tf32; },
-       "tf32 is of a GPU, and --device=cpu computes without one"},
+       "tf32 is for GPUs, and --device=cpu computes without one"},
       {"keep_samples", on_processor, of_a_gpu},
       {"kernel_cache",
        [](parsed_flags const& a) {

@@ -121,7 +121,7 @@ EDL_INLINE std::optional<persisted_state> journal::read() {
   bool const has_before = detail::is_there(before);
   if (!detail::is_there(path_)) {
     if (!has_before) return std::nullopt;
-    trouble_ = fmt::format("{} is not there", path_);
+    trouble_ = fmt::format("{} is missing", path_);
     return detail::read_journal(before, run_);
   }
   try {

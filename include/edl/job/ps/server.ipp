@@ -229,7 +229,7 @@ EDL_INLINE asio::awaitable<void> server::replicate(net::request& r) {
     });
     if (result.outcome != push_outcome::applied)
       throw net::call_error(net::status::internal,
-                            fmt::format("{} is no copy of range {}", options_.name, p.range()));
+                            fmt::format("{} is not a copy of range {}", options_.name, p.range()));
     ++s.applied;
     shards_.stepped();
   }

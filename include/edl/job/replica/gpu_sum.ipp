@@ -182,8 +182,8 @@ EDL_INLINE std::optional<gpu_sum::refusal> gpu_sum::enter(std::shared_ptr<collec
         return says("NCCL has failed there");
     }
     if (all[i].gpu.nccl != all[0].gpu.nccl)
-      return refuse(int(i), fmt::format("its NCCL is of version {}, the first worker's of {}",
-                                        all[i].gpu.nccl, all[0].gpu.nccl));
+      return refuse(int(i), fmt::format("its NCCL has version {}, the first worker's has {}", all[i].gpu.nccl,
+                                        all[0].gpu.nccl));
     for (std::size_t k = 0; k < i; ++k)
       if (all[i].gpu.uuid == all[k].gpu.uuid) return says("it shares its GPU with another worker");
   }

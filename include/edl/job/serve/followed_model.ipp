@@ -35,7 +35,7 @@ inline std::string state_of(std::string const& model) {
   input_file const file(path);
   struct ::stat is{};
   if (::stat(path.c_str(), &is) != 0)
-    throw storage_error(errno, fmt::format("cannot look at {}: {}", path, edl::detail::file_reason(errno)));
+    throw storage_error(errno, fmt::format("cannot inspect {}: {}", path, edl::detail::file_reason(errno)));
   std::array<std::byte, 4096> piece;
   uLong crc = 0;
   for (std::uint64_t const at :

@@ -124,7 +124,7 @@ inline void append_value(tensor& to, nlohmann::json const& value) {
   } else if (to.kind == strings && value.is_object()) {
     to.strings.push_back(bytes_of(value, to.name));
   } else if (to.kind == strings) {
-    if (!value.is_string()) throw bad(fmt::format("input '{}' is of texts", to.name));
+    if (!value.is_string()) throw bad(fmt::format("input '{}' takes strings", to.name));
     to.strings.push_back(value.get<std::string>());
   } else if (to.kind == integers) {
     if (!value.is_number_integer() && !value.is_boolean())

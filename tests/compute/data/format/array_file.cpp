@@ -356,7 +356,7 @@ TEST_CASE("headers that lie about sizes are refused") {
   CHECK(has(read(long_header), "has a header of 65535 bytes"));
   auto unknown = three_labels;
   unknown[6] = 9;
-  CHECK(has(read(unknown), "is of version 9"));
+  CHECK(has(read(unknown), "has the unknown version 9"));
 }
 
 TEST_CASE("arrays that do not belong together, and archives that are damaged, are refused by name") {

@@ -184,7 +184,7 @@ TEST_CASE("lists may be unpacked, in pieces, merged, replaced; unknown fields ar
 TEST_CASE("malformed bytes are told with their place, and leave an empty record") {
   example e = sample();
   auto const bad = [&](std::string const& hex) { return failure([&] { e.parse(from_hex(hex)); }); };
-  CHECK(bad("0aff") == "is no tf.train.Example: malformed at byte 2 of 2");
+  CHECK(bad("0aff") == "is not a tf.train.Example: malformed at byte 2 of 2");
   CHECK(e.size() == 0);
   CHECK(!bad("0a05").empty());          // longer than what is left
   CHECK(!bad("0affffffff0f").empty());  // 4 GiB

@@ -113,8 +113,8 @@ TEST_CASE("what other languages write in place of JSON is named, with its featur
   for (std::string const word : {"NaN", "Infinity", "-Infinity", "None", "True"})
     CHECK(said("{\"x\": " + word + "}") ==
           ":2:7: feature 'x': " + word +
-              " is no JSON: write null, true, false or a number, or leave the feature out");
-  CHECK(said(R"({"b": 1, "x": [1, NaN]})").find("feature 'x': NaN is no JSON") != std::string::npos);
+              " is not JSON: write null, true, false or a number, or leave the feature out");
+  CHECK(said(R"({"b": 1, "x": [1, NaN]})").find("feature 'x': NaN is not JSON") != std::string::npos);
   CHECK(said(R"({"x": 1e999})") == ":2:7: feature 'x': 1e999 is more than a number can be");
   CHECK(said(R"({"x": 'y'})") ==
         ":2:7: feature 'x': a text is in double quotes in JSON, and this is in single ones");

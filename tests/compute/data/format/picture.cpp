@@ -44,8 +44,8 @@ TEST_CASE("the picture of a record has the shape that the record says") {
   CHECK(edl::picture_of(e).extents == shape{1, 2, 3});
   CHECK(edl::picture_of(e).values[5] == 6);
   for (auto const& [h, w] : {std::pair{0, 2}, {4, 1}, {-1, -2}, {1 << 30, 1 << 30}})
-    CHECK(
-        has(failure([&] { edl::picture_of(record({1, 2, 3, 4, 5, 6}, h, w)); }), "are no picture of height"));
+    CHECK(has(failure([&] { edl::picture_of(record({1, 2, 3, 4, 5, 6}, h, w)); }),
+              "do not form a picture of height"));
   CHECK(has(failure([&] { edl::picture_of(e, "photo"); }), "no floats as feature 'photo'"));
 }
 
@@ -217,7 +217,7 @@ TEST_CASE("files that end too early or are damaged are refused") {
   png[png.size() / 2] = char(png[png.size() / 2] ^ 0x55);
   CHECK(has(refused(png), "a PNG file is damaged: "));
   CHECK(refused("") == "is empty");
-  CHECK(refused("GIF89a") == "is no PNG, JPEG or WebP file");
+  CHECK(refused("GIF89a") == "is not a PNG, JPEG or WebP file");
   CHECK(has(refused(support::encode_jpeg(support::gradient({8, 8, 4}))), "as for printing"));
 }
 

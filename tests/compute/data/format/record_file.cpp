@@ -406,7 +406,7 @@ TEST_CASE("a record that is no example is named; its neighbours are read") {
   w.close();
   recordio_source const s{{dir / "f"}};
   auto const in = s.open();
-  CHECK(has(failure([&] { in->read(0, 1, e); }), (dir / "f") + ": record 1: is no tf.train.Example"));
+  CHECK(has(failure([&] { in->read(0, 1, e); }), (dir / "f") + ": record 1: is not a tf.train.Example"));
   in->read(0, 2, e);
   CHECK(e.integer("label") == 1);
 }
@@ -540,7 +540,7 @@ TEST_CASE("damage is told with file, record and byte, and what lies before it ca
   in->read(0, 2, e);
   CHECK(e.integer("label") == 3);
   support::write_anew(path, framed("no example"));
-  CHECK(has(failure([&] { open_source(path)->open()->read(0, 0, e); }), "is no tf.train.Example"));
+  CHECK(has(failure([&] { open_source(path)->open()->read(0, 0, e); }), "is not a tf.train.Example"));
 }
 
 TEST_CASE("a length that cannot be is refused before there is memory for it") {

@@ -395,7 +395,7 @@ TEST_CASE("lines that are no UTF-8, and names that only look alike, are told wit
   support::scratch const dir;
   csv_source const s{support::write(dir / "a.csv", "city,x\nBerlin,1\nM\xFCnchen,2\nK\xF6ln,3\n")};
   REQUIRE(s.notes().size() == 1);
-  CHECK(has(s.notes()[0], ":3: 'M\\xfcnchen,2' is no UTF-8 (2 such lines in all): "));
+  CHECK(has(s.notes()[0], ":3: 'M\\xfcnchen,2' is not UTF-8 (2 such lines in all): "));
   example e;
   s.open()->read(0, 0, e);
   CHECK(has(failure([&] { e.bytes("City"); }), "; 'city' looks like 'City' and is another name"));

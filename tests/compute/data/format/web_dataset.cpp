@@ -130,8 +130,8 @@ TEST_CASE("what is left out is told, and what cannot be is refused with its plac
   REQUIRE(s->notes().size() == 1);
   CHECK(has(s->notes()[0],
             "a.tar: 2 files are left out, as links and names without an ending are; the first is README"));
-  CHECK(has(refused(std::string(600, 'x')), "a.tar: byte 0: is no header of tar; unpack"));
-  CHECK(has(refused(good + std::string(600, 'x')), "byte 1024: is no header of tar, by its checksum"));
+  CHECK(has(refused(std::string(600, 'x')), "a.tar: byte 0: is not a tar header; unpack"));
+  CHECK(has(refused(good + std::string(600, 'x')), "byte 1024: is not a tar header: its checksum is wrong"));
   CHECK(has(refused(good), "has no end"));
   CHECK(has(refused(good + "x"), "byte 1024: ends within a header"));
   CHECK(has(refused(member("1.txt", "", '0', "", "00000100000") + end),

@@ -153,7 +153,7 @@ TEST_CASE("parts that are not all here stay parts, and a column that records lac
         "the records another name");
   CHECK(complaint([&] {
           edl::train::prediction_parts(into(dir, edl::prediction_format::csv, "id,x,id"), p, from);
-        }) == "--prediction_columns=id,x,id: 'id' stands there twice");
+        }) == "--prediction_columns=id,x,id: 'id' occurs twice");
 }
 
 TEST_CASE("a column that the first record lacks, and a later one has, is written") {

@@ -61,7 +61,7 @@ TEST_CASE("a precision of GPUs that a processor does not have is told once") {
     CHECK(j.wait() == 0);
     CAPTURE(j.log());
     bool const gpu = job::has(j.log(), "computes on ") && !job::has(j.log(), "computes on the processor");
-    CHECK(job::count(j.log(), "--precision=tf32 does nothing: it is of a GPU") == (gpu ? 0 : 1));
+    CHECK(job::count(j.log(), "--precision=tf32 does nothing: it is for GPUs") == (gpu ? 0 : 1));
     job::run exact(job::train(how));
     CHECK(exact.wait() == 0);
     CHECK_FALSE(job::has(exact.log(), "tf32"));

@@ -119,7 +119,7 @@ EDL_INLINE endpoint parse_endpoint(std::string const& text, std::string_view wha
   if (!port.empty()) {
     e.port = port.substr(1);
     if (port[0] != ':' || number_from<std::uint16_t>(e.port).value_or(0) == 0)
-      throw bad("its port is no number from 1 to 65535");
+      throw bad("its port is not a number from 1 to 65535");
   }
   return e;
 }

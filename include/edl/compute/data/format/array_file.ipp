@@ -306,7 +306,7 @@ EDL_INLINE npy_header read_npy_header(std::string_view first, std::uint64_t file
   if (!first.starts_with(magic) || first.size() < 12) throw data_error("is no .npy file");
   int const version = static_cast<unsigned char>(first[6]);
   if (version < 1 || version > 3)
-    throw data_error(fmt::format("is of version {} of .npy, which is unknown", version));
+    throw data_error(fmt::format("has the unknown version {} of .npy", version));
   std::size_t const at = version == 1 ? 10 : 12;
   std::uint32_t size = 0;
   std::memcpy(&size, first.data() + 8, version == 1 ? 2 : 4);

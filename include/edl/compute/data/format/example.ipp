@@ -402,7 +402,7 @@ EDL_INLINE void example::parse(std::string_view serialised) {
   example_parser parser{*this, serialised};
   if (parser.record()) return add_floats();
   clear();
-  throw data_error(fmt::format("is no tf.train.Example: malformed at byte {} of {}", parser.position(),
+  throw data_error(fmt::format("is not a tf.train.Example: malformed at byte {} of {}", parser.position(),
                                serialised.size()));
 }
 

@@ -132,7 +132,7 @@ class json_row {
     for (std::string_view const word :
          {"NaN", "Infinity", "-Infinity", "nan", "inf", "-inf", "None", "True", "False"})
       if (rest.starts_with(word))
-        return fmt::format("{} is no JSON: write null, true, false or a number, or leave the feature out",
+        return fmt::format("{} is not JSON: write null, true, false or a number, or leave the feature out",
                            word);
     if (rest[0] == '\'') return "a text is in double quotes in JSON, and this is in single ones";
     auto const before = text_.substr(0, place - 1).find_last_not_of(" \t\r");

@@ -76,8 +76,9 @@ EDL_INLINE picture picture_of(example const& record, std::string_view name) {
   std::int64_t const height = record.integer("height"), width = record.integer("width");
   auto const size = std::int64_t(p.values.size());
   if (height < 1 || width < 1 || height > size || width > size / height || size % (height * width) != 0)
-    throw data_error(fmt::format("the {} values of feature '{}' are no picture of height {} and width {}",
-                                 size, edl::printable(name, 64), height, width));
+    throw data_error(
+        fmt::format("the {} values of feature '{}' do not form a picture of height {} and width {}", size,
+                    edl::printable(name, 64), height, width));
   p.extents = {int(height), int(width), int(size / (height * width))};
   return p;
 }
@@ -317,7 +318,7 @@ EDL_INLINE void decode_picture(std::string_view file, pixels& into) {
   if (file.starts_with("\xff\xd8\xff")) return detail::decode_jpeg(file, into);
   if (file.starts_with("RIFF") && file.size() >= 12 && file.substr(8, 4) == "WEBP")
     return detail::decode_webp(file, into);
-  throw data_error(file.empty() ? "is empty" : "is no PNG, JPEG or WebP file");
+  throw data_error(file.empty() ? "is empty" : "is not a PNG, JPEG or WebP file");
 }
 
 EDL_INLINE std::string encode_png(pixels const& of) {
@@ -413,9 +414,9 @@ EDL_INLINE picture_folder::picture_folder(std::string const& directory) : direct
     classes_.push_back(folder);
   }
   if (!no_classes.empty())
-    notes_.push_back(
-        fmt::format("{}: {} {}: names that begin with _ or README are no data, nor are links back", directory,
-                    detail::few_of(no_classes), no_classes.size() == 1 ? "is no class" : "are no classes"));
+    notes_.push_back(fmt::format("{}: {} {}: names that begin with _ or README, and links back, are not data",
+                                 directory, detail::few_of(no_classes),
+                                 no_classes.size() == 1 ? "is no class" : "are no classes"));
   if (!left_out.empty())
     notes_.push_back(fmt::format(
         "{}: {} left out: {}; .png, .jpg, .jpeg, .jpe, .jfif and .webp files of a class's folder "

@@ -372,9 +372,8 @@ EDL_INLINE void csv_source::scan() {
     auto const first = std::ranges::find_if(foreign_row, [](char c) { return (c & 0x80) != 0; });
     auto const from = std::size_t(std::max<std::ptrdiff_t>(0, first - foreign_row.begin() - 8));
     notes_.push_back(fmt::format(
-        "{}:{}: '{}' is no UTF-8{}: words in it are not the same ones in UTF-8; `iconv -f latin1 -t utf-8` "
-        "converts "
-        "a file of Latin-1",
+        "{}:{}: '{}' is not UTF-8{}: its words differ from the same words in UTF-8; `iconv -f latin1 -t "
+        "utf-8` converts a Latin-1 file",
         file_.path(), foreign_line, detail::spelled_out(std::string_view(foreign_row).substr(from, 24)),
         foreign > 1 ? fmt::format(" ({} such lines in all)", foreign) : ""));
   }

@@ -89,8 +89,8 @@ void walk_tar(input_file const& file, Take&& take) {
     for (std::size_t i = 0; i < head.size(); ++i)
       if (i < 148 || i >= 156) sum += static_cast<unsigned char>(head[i]);
     if (tar_number(field(148, 8)) != sum)
-      throw refuse(at == 0 ? "is no header of tar; unpack the archive first if it is compressed"
-                           : "is no header of tar, by its checksum");
+      throw refuse(at == 0 ? "is not a tar header; unpack the archive first if it is compressed"
+                           : "is not a tar header: its checksum is wrong");
     char const type = head[156] == '\0' ? '0' : head[156];
     bool const about_next = type == 'L' || type == 'x', about_all = type == 'g' || type == 'K';
     auto const said = !about_next && long_size ? long_size : tar_number(field(124, 12));
@@ -226,7 +226,8 @@ EDL_INLINE void web_dataset::add(std::string const& path) {
     auto at = std::ranges::find(endings_, ending);
     if (at == endings_.end()) {
       if (endings_.size() == most_endings)
-        throw refuse(fmt::format("is of the ending number {}; files are named KEY.ENDING", most_endings + 1));
+        throw refuse(
+            fmt::format("has the extension number {}; files are named KEY.EXTENSION", most_endings + 1));
       at = endings_.insert(at, ending);
     }
     auto const claim = [&](std::string_view feature) {

@@ -124,8 +124,8 @@ EDL_INLINE void kernel_choices::save() {
   if (cache_.empty()) return;
   if (!is_memory_of_kernels(cache_)) {
     logger().warning(
-        fmt::format("{} is no file of remembered kernels: it stays as it is, and they are "
-                    "measured again the next time; --kernel_cache names another",
+        fmt::format("{} is not a file of remembered kernels: edl leaves it as it is, and measures them again "
+                    "the next time; --kernel_cache names another",
                     printable(cache_)));
     return cache_.clear();
   }

@@ -17,10 +17,10 @@ inline constexpr std::size_t embedding_work = 16 * 1024;  // numbers per thread 
 
 [[noreturn]] inline void refuse_id(embedding_geometry const& g, double id, std::size_t position) {
   auto const of_sample = std::size_t(g.ids);
-  throw error(fmt::format(
-      "embedding: {} (number {} of sample {}) is no id of a vocabulary of {}, which are the whole "
-      "numbers from 0 to {}; correct the data, or the layer's vocabulary",
-      id, position % of_sample, position / of_sample, g.vocabulary, g.vocabulary - 1));
+  throw error(
+      fmt::format("embedding: {} (number {} of sample {}) is not an id of a vocabulary of {}: ids are whole "
+                  "numbers from 0 to {}; correct the data, or the layer's vocabulary",
+                  id, position % of_sample, position / of_sample, g.vocabulary, g.vocabulary - 1));
 }
 
 }  // namespace detail

@@ -33,7 +33,7 @@ EDL_INLINE bool multiplies(precision factors) {
 
 EDL_INLINE cpu_options const& supported(cpu_options const& o) {
   if (o.precision == precision::tf32)
-    throw error("--precision=tf32 is of GPUs: a processor computes in float32, bfloat16 or int8");
+    throw error("--precision=tf32 works on GPUs only: a processor computes in float32, bfloat16 or int8");
   if (o.kernels != kernels::own && !multiplies(o.precision))
     throw error(fmt::format(
         "--precision={}: {}; leave it out, or add --kernels=own, which rounds as much and is slower than "

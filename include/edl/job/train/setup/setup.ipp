@@ -147,7 +147,7 @@ EDL_INLINE std::string precision_note(job const& j, worker::trainer const& from)
   // --device=cpu is reported before there is a trainer.
   if (j.compute.precision != precision::tf32 || j.compute.device != worker::device_kind::any || !processor)
     return {};
-  return "--precision=tf32 does nothing: it is of a GPU, and the processor computes in float32 here";
+  return "--precision=tf32 does nothing: it is for GPUs, and the processor computes in float32 here";
 }
 
 EDL_INLINE worker::trainer_options trainer_options_of(job const& j, program const& p, int workers, int id) {

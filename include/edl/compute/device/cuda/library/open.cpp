@@ -13,8 +13,8 @@ extern "C" __attribute__((visibility("default"))) edl::accelerator* edl_open_cud
     char const* version, edl::cuda_options const* options, char* why, std::size_t why_size) {
   try {
     if (std::string_view(version) != edl::package_version)
-      throw edl::error(std::string("the library is of edl ") + edl::package_version + ", the program of " +
-                       version);
+      throw edl::error(std::string("the library belongs to edl ") + edl::package_version +
+                       ", the program of " + version);
     return new edl::cuda_library::engine(*options);
   } catch (std::exception const& e) {
     std::snprintf(why, why_size, "%s", e.what());

@@ -33,8 +33,8 @@ gpu_identity engine::identity() {
   int version = 0;
   if (with->version(&version) != nccl::success) version = 0;
   if (version < nccl::least_version)
-    self.lacking = fmt::format("NCCL is of version {}: 2.14 ({}) is the oldest that will do", version,
-                               nccl::least_version);
+    self.lacking =
+        fmt::format("NCCL has version {}, but edl needs 2.14 ({}) or later", version, nccl::least_version);
   else
     self.nccl = version;
   return self;
