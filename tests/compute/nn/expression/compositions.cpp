@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions that are drawn from seeds: gradients against differences, single precision against double, and
-// samples that know nothing of each other.
+// Expressions that are drawn from seeds. Of many, the derived nodes are computed one by one, and compared
+// with differences. A few are compiled into loops as well: gradients against differences, single precision
+// against double, and samples that know nothing of each other.
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "compute/nn/harness.hpp"
 #include "edl/compute/nn/layer/activations.hpp"
@@ -11,18 +15,20 @@
 namespace compositions_test {
 
 namespace nn = edl::nn;
+namespace expression = edl::nn::expression;
 
 constexpr std::uint64_t first_seed = 1;
-constexpr std::size_t seeds = 3;
+constexpr std::size_t compiled_seeds = 3, seeds = 300;
 
 /// A layer of six operations, of which each takes what is there already. All of them meet in the result.
-template <std::uint64_t Seed>
 struct composition {
+  std::uint64_t seed;
+
   constexpr auto forward(auto x, auto& layer) const {
     std::array<nn::tensor, 10> all{x, layer.variable("wide", x.channels(), nn::constant{1}),
                                    layer.variable("tall", x.places(), nn::constant{1}),
                                    layer.variable("one", nn::constant{1})};
-    std::uint64_t state = Seed * 0x9e3779b97f4a7c15u + 1;
+    std::uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
     auto const draw = [&](std::size_t below) {
       state ^= state << 13, state ^= state >> 7, state ^= state << 17;
       return std::size_t(state % below);
@@ -82,12 +88,16 @@ struct composition {
 };
 
 template <std::uint64_t Seed>
+struct compiled {
+  constexpr auto forward(auto x, auto& layer) const { return composition{Seed}.forward(x, layer); }
+};
+
+template <std::uint64_t Seed>
 void check_composition() {
   CAPTURE(Seed);
-  composition<Seed> const l;
   for (edl::shape const in : {edl::shape{2, 2, 11}, {1, 3, 1}, {1, 1, 8}}) {
-    check_gradients(l, in);
-    lone_layer<composition<Seed>> h{.l = l, .in = in};
+    check_gradients(compiled<Seed>{}, in);
+    lone_layer<compiled<Seed>> h{.l = {}, .in = in};
     h.forward();
     h.backward();
     check_single(h);
@@ -97,7 +107,117 @@ void check_composition() {
 TEST_CASE("compositions of operations") {
   []<std::uint64_t... I>(std::integer_sequence<std::uint64_t, I...>) {
     (check_composition<first_seed + I>(), ...);
-  }(std::make_integer_sequence<std::uint64_t, seeds>{});
+  }(std::make_integer_sequence<std::uint64_t, compiled_seeds>{});
+}
+
+/// The values of nodes, each as its operation defines it. A value has an element for each of all samples,
+/// places and channels, also along axes that its node lacks.
+struct by_definition {
+  edl::shape in;
+  int batch;
+  std::vector<double> x = numbers<double>(size(), 1), dy = numbers<double>(size(), 2);
+  std::vector<double> variables = numbers<double>(40, 3);
+
+  std::size_t size() const { return std::size_t(batch) * in.size(); }
+  std::size_t count(nn::axes along) const {
+    return expression::elements_of(along, in) * (has(along, expression::samples) ? std::size_t(batch) : 1);
+  }
+  /// The number of an element among those of a value with these axes alone.
+  std::size_t index(std::size_t i, nn::axes over) const {
+    auto const c = std::size_t(in.channels), places = in.size() / c;
+    std::size_t at = has(over, expression::samples) ? i / in.size() : 0;
+    if (has(over, nn::places)) at = at * places + i / c % places;
+    return has(over, nn::channels) ? at * c + i % c : at;
+  }
+  double element(expression::node const& n, std::size_t i, auto const& of) const {
+    double y = 0;
+    [&]<int... O>(std::integer_sequence<int, O...>) {
+      (void)((int(n.what) == O &&
+              (y = expression::compute<expression::operation(O)>(of(n.a, i), of(n.b, i), of(n.c, i)),
+               true)) ||
+             ...);
+    }(std::make_integer_sequence<int, int(expression::operation::sum)>{});
+    return y;
+  }
+  template <class Nodes>
+  std::vector<std::vector<double>> values(Nodes const& nodes) const {
+    using enum expression::operation;
+    std::vector<std::vector<double>> all;
+    auto const of = [&](int k, std::size_t i) { return k < 0 ? 0 : all[std::size_t(k)][i]; };
+    for (int k = 0; k < nodes.size; ++k) {
+      expression::node const& n = nodes[k];
+      std::vector<double> y(size());
+      if (is_reduction(n.what)) {
+        nn::axes const kept = without(expression::all_axes, n.along);
+        std::vector<double> sums(count(kept), n.what == peak ? -1e300 : 0);
+        for (std::size_t i = 0; i < size(); ++i) {
+          double& sum = sums[index(i, kept)];
+          sum = n.what == peak ? std::max(sum, of(n.a, i)) : sum + of(n.a, i);
+        }
+        for (std::size_t i = 0; i < size(); ++i) y[i] = sums[index(i, kept)];
+      } else {
+        for (std::size_t i = 0; i < size(); ++i)
+          y[i] = n.what == input      ? x[i]
+                 : n.what == slope    ? dy[i]
+                 : n.what == variable ? variables[std::size_t(n.index) * 10 + index(i, n.over)]
+                 : n.what == constant ? n.value
+                 : n.what == extent   ? double(count(n.along))
+                                      : element(n, i, of);
+      }
+      all.push_back(std::move(y));
+    }
+    return all;
+  }
+};
+
+TEST_CASE("derivatives of many compositions") {
+  for (std::uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
+    CAPTURE(seed);
+    edl::shape const in{1, 2, 3};
+    auto const form = expression::form_of(composition{seed}, in);
+    REQUIRE(form.wrong.none());
+    REQUIRE(form.nodes[form.result].over == expression::all_axes);
+    auto const d = expression::deriver(form).result();
+    // The loops of both passes can be made, too.
+    auto const backward = expression::scheduler::backward(form, d);
+    CHECK(expression::scheduler::forward(form, backward).block_count > 0);
+    CHECK(backward.block_count > 0);
+
+    by_definition with{.in = in, .batch = 2};
+    for (double& v : with.variables) v = 1 + 0.3 * v;
+    auto const derived = with.values(d.nodes);
+    auto const total = [&] {
+      auto const y = with.values(form.nodes)[std::size_t(form.result)];
+      double sum = 0;
+      for (std::size_t i = 0; i < y.size(); ++i) sum += y[i] * with.dy[i];
+      return sum;
+    };
+    auto const check = [&](double& of, double gradient) {
+      double const at = of;
+      double least = 1e300;
+      for (double const h : {1e-5, 1e-6, 1e-4}) {  // a kink may be nearer, and a third derivative large
+        if (least < 1e-7) break;
+        of = at + h;
+        double const above = total();
+        of = at - h;
+        double const below = total();
+        of = at;
+        least = std::min(least, std::abs((above - below) / (2 * h) - gradient) / (1 + std::abs(gradient)));
+      }
+      CHECK(least < 1e-7);
+    };
+    for (std::size_t i = 0; i < with.size(); ++i) check(with.x[i], derived[std::size_t(d.input)][i]);
+    for (int v = 0; v < form.variable_count; ++v) {
+      nn::axes const over = form.variables[std::size_t(v)].over;
+      std::vector<bool> seen(with.count(over));
+      for (std::size_t i = 0; i < with.size(); ++i) {
+        std::size_t const at = with.index(i, over);
+        if (seen[at]) continue;
+        seen[at] = true;
+        check(with.variables[std::size_t(v) * 10 + at], derived[std::size_t(d.variables[std::size_t(v)])][i]);
+      }
+    }
+  }
 }
 
 }  // namespace compositions_test
