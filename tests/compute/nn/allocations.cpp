@@ -4,10 +4,12 @@
 #include <cstdlib>
 #include <functional>
 #include <new>
+#include <vector>
 
 #include "compute/device/draw.hpp"
 #include "compute/nn/networks.hpp"
 #include "counted_allocations.hpp"
+#include "edl/compute/nn/losses.hpp"
 
 namespace {
 
@@ -25,6 +27,16 @@ constexpr auto padded = edl::nn::sequential(
                     edl::nn::residual(edl::nn::attention{.heads = 2, .causal = true, .dropout = 0.1f}),
                     edl::nn::bidirectional(edl::nn::lstm{.units = 20}),
                     edl::nn::concat(edl::nn::gru{.units = 5, .last = true}, edl::nn::global_average_pool{})));
+
+/// A function of its input, with a layer that is shared, one of which the gradient is derived, and a result
+/// that is used again.
+constexpr auto graph = edl::nn::graph(edl::nn::image{.height = 6, .width = 6, .channels = 4}, [](auto x) {
+  auto const tower =
+      edl::nn::shared<"tower">(edl::nn::conv2d{.filters = 4, .kernel = 3, .padding = edl::nn::padding::same},
+                               edl::nn::layer_norm{}, edl::nn::mish{});
+  auto const a = x | tower;
+  return edl::nn::concat(a, (a | tower) + x) | edl::nn::dense{.units = 3};
+});
 
 /// Allocations of training steps after the first.
 template <auto const& Net>
@@ -65,6 +77,16 @@ TEST_CASE("a training step allocates nothing") {
   CHECK(of_training<fast>(5) == 0);
   CHECK(of_training<words>(5) == 0);
   CHECK(of_training<padded>(5) == 0);
+  CHECK(of_training<graph>(5) == 0);
+
+  auto const outputs = numbers<float>(35, 1), labels = numbers<float>(35, 2);
+  std::vector<float> gradient(35);
+  for (int step = 0; step < 3; ++step) {
+    if (step == 1) before = allocations;
+    (void)edl::nn::as_loss(edl::nn::huber{})({.channels = 7}, 5, edl::view<float>(outputs),
+                                             edl::view<float>(labels), gradient);
+  }
+  CHECK(allocations == before);
 #else
   MESSAGE("skipped: a sanitizer owns the heap");
 #endif
