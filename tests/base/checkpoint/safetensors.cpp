@@ -141,9 +141,9 @@ TEST_CASE("a header that lies is refused before it is used") {
   bad(R"({"a":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})", "number");
   bad(R"({"a":{"dtype":["F32"],"shape":[2],"data_offsets":[0,8]}})", "list");
   bad(R"({"a":{"dtype":null,"shape":[2],"data_offsets":[0,8]}})", "null");
-  bad(R"({"a":{"dtype":true,"shape":[2],"data_offsets":[0,8]}})", "truth");
+  bad(R"({"a":{"dtype":true,"shape":[2],"data_offsets":[0,8]}})", "boolean");
   bad(R"({"a":7})", "number");
-  bad(R"({"a":"7"})", "text");
+  bad(R"({"a":"7"})", "string");
   bad(R"({"__metadata__":{"k":1}})", "number", "");
   bad(R"({"__metadata__":{"k":"1","k":"2"}})", "'k' twice", "");
   bad(R"({"__metadata__":{},"__metadata__":{}})", "twice", "");

@@ -206,8 +206,9 @@ TEST_CASE("the master's variables go to the others by an expression that matches
   CHECK(populated("", mine).empty());
   CHECK(populated("NCCL_.*", mine) == environment{{"NCCL_DEBUG", "INFO"}});
   CHECK(populated(".*", mine) == environment{{"PATH", "/bin"}, {"NCCL_DEBUG", "INFO"}, {"X_NCCL_", "1"}});
-  CHECK(refusal([&] { populated("NCCL_(", mine); }).find("--populate_env_names=NCCL_(: is no regular expr") ==
-        0);
+  CHECK(refusal([&] {
+          populated("NCCL_(", mine);
+        }).find("--populate_env_names=NCCL_(: is not a regular expr") == 0);
 }
 
 TEST_CASE("a share of the workers has the high priority") {

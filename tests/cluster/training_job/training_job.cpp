@@ -109,7 +109,7 @@ TEST_CASE("what no job can be is refused with the job, the field and what is exp
         "team/mnist: spec.command is 'fit': expected train, evaluate, predict");
   CHECK(refused("/spec/model", nullptr).starts_with("team/mnist: spec.model is missing"));
   CHECK(refused("/spec/flags", json(std::vector<std::string>(101, "-"))) ==
-        "team/mnist: spec.flags is a list of 101: expected a list of at most 100 texts");
+        "team/mnist: spec.flags is a list of 101: expected a list of at most 100 strings");
   CHECK(refused("/spec/flags/0", std::string(4097, 'x')) ==
         "team/mnist: spec.flags[0] has 4097 bytes: expected a string of at most 4096");
   CHECK(refused("/spec/flags/0", 5) == "team/mnist: spec.flags[0] is 5: expected a string");

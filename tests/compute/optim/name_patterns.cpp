@@ -48,7 +48,7 @@ TEST_CASE("of many names the error tells the near ones, or the first, and how to
       "residual/batch_normalization_1/beta or residual/batch_normalization_2/gamma? --explain_plan lists all "
       "names");
   CHECK(refused("zzz*") ==
-        "--x: 'zzz*' matches no part; there are 58, the first are residual/batch_normalization_1/gamma, "
+        "--x: 'zzz*' matches no part; of 58 names, the first are residual/batch_normalization_1/gamma, "
         "residual/batch_normalization_1/beta, residual/batch_normalization_2/gamma; --explain_plan lists all "
         "names");
 }

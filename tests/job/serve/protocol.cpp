@@ -311,7 +311,7 @@ TEST_CASE("values come in extents, which a record of them has") {
   body["inputs"][0]["data"] = {1, 2, 3, 4};
   CHECK(extents(*inference(body.dump())) == shape{1, 2});
   CHECK(refused(json::parse(R"({"instances":[{"x":[[1,2],[3,4]]},{"x":[1,2,3,4]}]})"), true).second ==
-        "instance 1 has another shape of input 'x' than the first: 4, and not 2 × 2");
+        "instance 1 has another shape of input 'x' than the first: 4 instead of 2 × 2");
   CHECK(refused(json::parse(R"({"instances":[{"x":[[1,2],[3]]}]})"), true).second ==
         "input 'x' has lists of 2 and of 1 values side by side");
 }

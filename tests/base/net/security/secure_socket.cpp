@@ -143,7 +143,7 @@ TEST_CASE("a peer is only what it was dialled as") {
     CHECK(works(at(one.where(), "")));
     auto o = fails(at(two.where(), "ps-1/0000000000000005"));  // a pod's address that is another's by now
     CHECK(o.code == status::unavailable);
-    CHECK(o.text.find("this is ps-2/0000000000000006, ps-1/0000000000000005 was dialled") !=
+    CHECK(o.text.find("this is ps-2/0000000000000006, but ps-1/0000000000000005 was dialled") !=
           std::string::npos);
     o = fails(at(one.where(), "ps-1/0000000000000004"));  // an earlier run of the same
     CHECK(o.code == status::unavailable);

@@ -80,9 +80,8 @@ TEST_CASE("metrics that are no numbers are told, and what they do not decide") {
         "version 7, evaluated on 40 records: auc is nan");
   j.evaluation.save_best = edl::monitor{"auc", true};
   CHECK(edl::train::odd_metrics(j, p, {.evaluated = {7}, .totals = {nan, nan}, .records = 1}) ==
-        "version 7, evaluated on 1 record: loss is nan, auc is nan; --save_best and --early_stopping take it "
-        "for no "
-        "progress");
+        "version 7, evaluated on 1 record: loss is nan, auc is nan; --save_best, --early_stopping and "
+        "reduce_on_plateau count it as no progress");
 }
 
 }  // namespace setup_test

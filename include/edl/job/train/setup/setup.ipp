@@ -256,8 +256,10 @@ EDL_INLINE std::string odd_metrics(job const& j, program const& p, master::evalu
     if (!std::isfinite(value)) odd.push_back(fmt::format("{} is {}", name, value));
   if (odd.empty()) return {};
   bool const decides = j.evaluation.save_best || j.evaluation.early_stopping || j.evaluation.plateau;
-  return fmt::format("version {}, evaluated on {}: {}{}", r.evaluated.version, counted(r.records, "record"),
-                     fmt::join(odd, ", "), decides ? "; what decides by it takes it for no progress" : "");
+  return fmt::format(
+      "version {}, evaluated on {}: {}{}", r.evaluated.version, counted(r.records, "record"),
+      fmt::join(odd, ", "),
+      decides ? "; --save_best, --early_stopping and reduce_on_plateau count it as no progress" : "");
 }
 
 EDL_INLINE std::vector<std::string> account_lines(master::coordinator const& c) {
