@@ -164,6 +164,19 @@ TEST_CASE("evaluations reduce the rate, at the same versions after any kill") {
         CHECK(code == 0);
       }
     }
+    if (!several) {
+      // Most of its time it evaluates, and so it is stopped while it does.
+      job::run stopped(flags("stopped"),
+                       {.env = {{"TINY_OPTIMIZER", "plateau"}, {"TINY_EVALUATION_DELAY_US", "1000"}}});
+      REQUIRE(stopped.says("Evaluation metrics[v=16]"));
+      ::kill(stopped.pid(), SIGINT);
+      stopped.wait();
+      job::run again(flags("stopped"), quick);
+      CHECK(again.wait() == 0);
+      CAPTURE(again.log());
+      CHECK(slurp(dir / "stopped/evaluations.json") == slurp(dir / "whole/evaluations.json"));
+      CHECK(slurp(dir / "stopped-model/model.safetensors") == slurp(dir / "whole-model/model.safetensors"));
+    }
     CHECK(slurp(dir / "killed/evaluations.json") == slurp(dir / "whole/evaluations.json"));
     CHECK(slurp(dir / "killed-model/model.safetensors") == slurp(dir / "whole-model/model.safetensors"));
   }
@@ -187,7 +200,7 @@ TEST_CASE("evaluations reduce the rate of servers, and of workers in any order")
 TEST_CASE("a schedule that waits for evaluations that are never made is warned of") {
   job::run j(train({}), {.env = {{"TINY_OPTIMIZER", "plateau"}}});
   CHECK(j.wait() == 0);
-  CHECK(count(j.log(), "so the rate is never reduced: give --validation_data and --evaluation_steps") == 1);
+  CHECK(count(j.log(), "so that the rate is never reduced: give --evaluation_steps") == 1);
 }
 
 }  // namespace best_test

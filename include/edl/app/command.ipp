@@ -51,6 +51,7 @@
 #include "edl/core/printable.hpp"
 #include "edl/job/train/local/dry_run.hpp"
 #include "edl/job/train/local/local.hpp"
+#include "edl/job/train/observe/metric_history.hpp"
 #include "edl/job/train/setup/onnx_model.hpp"
 #include "edl/job/train/setup/records.hpp"
 #include "edl/job/train/setup/setup.hpp"
@@ -248,6 +249,11 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   a.job.name = s.job_name;
   a.job.evaluation.asks_model = p.may_stop;
   if (a.job.command == command::train) a.job.evaluation.plateau = plateau_of_model(*p.rule);
+  if (auto const& plateau = a.job.evaluation.plateau)
+    if (std::string const why =
+            train::unknown_metric(plateau_metric, plateau->monitor.metric, p.metric_names);
+        !why.empty())
+      throw usage_error(why);
   a.job.hyperparameters = train::write_settings(train::values_of(p.set));
   // Ctrl-C, a hangup and signals to a process group reach all processes of a command; those that the command
   // has started ignore them and leave the reaction to the command. Its master may be stopped on its own, and

@@ -310,6 +310,7 @@ TEST_CASE("tasks have the rate that evaluations have decided, but not beyond wha
   if (auto const asked = m.take<find_restore_point>())
     m.it.restore_point_found(asked->generation, std::nullopt, m.now);
   m.configured(2);
+  m.it.judged(4, m.now, "", {.stops = true, .rates = {{0, 0.5f}, {4, 0.25f}}});  // written too late
   CHECK(rate() == 0.5f);
 }
 

@@ -327,7 +327,7 @@ EDL_INLINE void cluster::record(pod_note const& n, owner const& of) {
                    {{"apiVersion", "v1"},
                     {"kind", "Event"},
                     {"metadata",
-                     {{"name", fmt::format("{}.{:x}", of.name, std::uint64_t(now * 1e6))},
+                     {{"name", fmt::format("{}.{:x}", of.name, std::uint64_t(now * 1e9))},
                       {"namespace", spec_.space},
                       {"labels", {{"elasticdl-job-name", spec_.name}}}}},
                     {"involvedObject",

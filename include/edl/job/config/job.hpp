@@ -209,9 +209,8 @@ struct job {
 
   /// Whether training pauses at a version until it has been evaluated. With a fixed order of sums nothing may
   /// depend on the duration of an evaluation: neither its decisions, nor the version at which they end the
-  /// job.
-  /// Likewise where evaluations reduce the rate, so that it is the same in all workers, and after a restart.
-  /// With servers it is that of the tasks.
+  /// job. Where evaluations reduce the rate, it must be the same in all workers, and after a restart; with
+  /// servers each task carries its rate, so nothing rests.
   bool rests_to_evaluate() const {
     bool const fixed = strategy == edl::strategy::allreduce && training.fixed_global_batch;
     return judges() && (fixed || (evaluation.plateau && strategy != edl::strategy::parameter_server));

@@ -53,7 +53,8 @@ EDL_INLINE early_stopping read_early_stopping(std::string_view option, std::stri
     throw usage_error(fmt::format(
         "{}={}: '{}' is not patience=N, of at least 1, or min_delta=X, of at least 0", option, text, part));
   };
-  cli::words const parts = cli::list_of(option.substr(2), text);
+  cli::words const parts =
+      cli::list_of(option.substr(std::min(option.size(), option.find_first_not_of('-'))), text);
   early_stopping s{.monitor = read_monitor(option, parts.empty() ? "" : parts.front())};
   for (std::size_t i = 1; i < parts.size(); ++i) {
     auto const at = parts[i].find('=');

@@ -379,13 +379,15 @@ EDL_INLINE void coordinator::version_reached(version_report const& r, time_point
 EDL_INLINE void coordinator::judged(std::uint64_t version, time_point now, std::string const& error,
                                     verdict const& what) {
   if (over()) return;
+  // While the result was written, the job may have gone back behind it.
+  bool const counts = versions_.evaluations().to_be_judged(version);
   if (!error.empty())
     job_.say(severity::warning,
              fmt::format("the evaluation of version {} does not count, because it cannot be stored: {}",
                          version, error));
-  else
+  else if (counts)
     dispatch_.set_rates(what.rates);
-  if (what.stops) stop(now, version);
+  if (what.stops && counts) stop(now, version);
   if (!over() && versions_.judged(version)) advance();
 }
 

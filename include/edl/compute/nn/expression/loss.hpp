@@ -99,7 +99,10 @@ struct derived_loss {
       auto const wide = on.room(0, 2, weighs_classes ? 2 * n : n);
       std::copy(truth.begin(), truth.end(), wide.begin());
       if constexpr (weighs_classes)
-        for (std::size_t i = 0; i < n; ++i) wide[n + i] = T(source.class_weights[std::size_t(truth[i])]);
+        for (std::size_t i = 0; i < n; ++i) {
+          auto const known = truth[i] >= 0 && std::size_t(truth[i]) < std::size(source.class_weights);
+          wide[n + i] = known ? T(source.class_weights[std::size_t(truth[i])]) : T(0);
+        }
       labels = wide;
     }
     expression::form const now = expression::loss_form_of(source, output);

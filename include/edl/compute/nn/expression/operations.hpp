@@ -122,10 +122,11 @@ constexpr tensor min(tensor x, axes along, expression::source_line line = {}) {
 constexpr tensor norm(tensor x, expression::reduced_axes along = {}, expression::source_line line = {}) {
   expression::written_at const here(x, line);
   tensor const squares = sum(square(x), along);
-  return where(squares > 0, sqrt(where(squares > 0, squares, 1)), 0);
+  tensor const none = equal(squares, 0);  // not so for a NaN
+  return where(none, 0, sqrt(where(none, 1, squares)));
 }
 /// The number of the greatest element along `along`, nn::channels or nn::places; of equal ones the first. It
-/// has no gradient.
+/// has no gradient. Where one is a NaN, it is the number of elements.
 constexpr tensor argmax(tensor x, axes along, expression::source_line line = {}) {
   expression::written_at const here(x, line);
   tensor const index = x.within->positions(along, line.number);

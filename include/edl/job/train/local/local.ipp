@@ -83,6 +83,9 @@ class local_master final : public worker::master_link {
       coordinator_.join({.role = role::worker, .layout = checkpoint::layout_digest(program_.layout)}, now());
     run_commands();
     coordinator_.set_rates(reporter_.rates());
+    // A job that is stopped while it rests writes the version that it has not evaluated yet.
+    if (options_.rests_to_evaluate && reporter_.newest_judged() != options_.start.version)
+      pushed(store_.due());
     if (auto const at = reporter_.stopped_at()) coordinator_.stop(now(), *at);
     reporter_.history().look(coordinator_, progress(), now());
   }

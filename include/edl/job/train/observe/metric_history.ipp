@@ -27,8 +27,8 @@ namespace detail {
 
 inline constexpr std::uint64_t longest_history = 256u << 20;  // bytes
 
-inline void check_metric(std::string_view flag, monitor const& m, std::vector<std::string> const& known) {
-  if (std::string const why = unknown_metric(flag, m.metric, known); !why.empty()) throw usage_error(why);
+inline void check_metric(std::string_view option, monitor const& m, std::vector<std::string> const& known) {
+  if (std::string const why = unknown_metric(option, m.metric, known); !why.empty()) throw usage_error(why);
 }
 
 /// Counts consecutive values without an improvement.

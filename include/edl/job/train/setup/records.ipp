@@ -125,11 +125,11 @@ EDL_INLINE void tell_of(records const& r, job const& j, update_rule const& rule,
       log.warning(missing = std::move(note));
   };
   notes(r.training);
-  if (j.command == command::train && rule.plateau() && !j.judges())
+  if (j.command == command::train && rule.plateau() && !j.judges() && !j.dry_run)
     log.warning(
         "the model's schedule reduces the rate by evaluations, and this job makes none while it trains, so "
-        "the "
-        "rate is never reduced: give --validation_data and --evaluation_steps");
+        "that the rate is never reduced: give --evaluation_steps, and --validation_data or "
+        "--validation_split");
   std::size_t damaged = 0;
   for (auto const* of : {&r.training, &r.evaluation, &r.prediction})
     if (*of && (of != &r.evaluation || !r.training || j.data.validation_split <= 0))
