@@ -254,6 +254,7 @@ int work_as(worker_process& w, member& self, Parameters& parameters) {
   work.stop_when(stopping);
   session.stop_when(stopping);
   parameters.stop_when(stopping);
+  bool lost = false;  // before its goodbye: a heartbeat that crosses it gets the reply of a stranger
   bool const complete = [&] {
     // Heartbeats read the session's progress, so they must end before the session, however it ends.
     struct last_word {
@@ -273,10 +274,11 @@ int work_as(worker_process& w, member& self, Parameters& parameters) {
     } catch (error const& e) {
       log.error(e.what());
     }
-    if (!self.lost()) self.leave();
+    lost = self.lost();
+    if (!lost) self.leave();
     return done || self.finished();
   }();
-  if (!complete && self.lost()) self.explain_loss("worker");
+  if (!complete && lost) self.explain_loss("worker");
   // Finished or stopped: the master tells which.
   log.info(complete ? "the job is over" : "shutting down: returned the lease");
   return 0;

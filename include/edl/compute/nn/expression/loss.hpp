@@ -100,7 +100,7 @@ struct derived_loss {
       std::copy(truth.begin(), truth.end(), wide.begin());
       if constexpr (weighs_classes)
         for (std::size_t i = 0; i < n; ++i) {
-          auto const known = truth[i] >= 0 && std::size_t(truth[i]) < std::size(source.class_weights);
+          bool const known = truth[i] >= 0 && std::size_t(truth[i]) < class_weights::most;
           wide[n + i] = known ? T(source.class_weights[std::size_t(truth[i])]) : T(0);
         }
       labels = wide;
