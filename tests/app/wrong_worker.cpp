@@ -141,7 +141,11 @@ TEST_CASE("a worker whose exponents are wrong is replaced, also without checks, 
       job::scratch const dir;
       job::run j(
           servers ? cluster(1, 3, flags(dir, {"--use_async"}, checks)) : replicas(3, flags(dir, {}, checks)),
-          wrong("exponent"));
+          {.env = {{"TINY_WRONG", "exponent"}, {"TINY_WRONG_WORKER", "1"}, {"TINY_DELAY_US", "20000"}}});
+      // With nobody else a task that fails is the user's.
+      for (char const* worker : {"worker 0 joined", "worker 1 joined", "worker 2 joined"})
+        REQUIRE(j.says(worker));
+      j.open_gate();
       CHECK(j.wait() == 0);
       CHECK(j.nothing_left());
       std::string const log = j.log();

@@ -52,7 +52,7 @@ properties:
       has(said(s, {{"size", 1}, {"kind", "fiar"}}), "expected one of fair, throughput; did you mean fair?"));
   CHECK(has(said(s, {{"size", 1}, {"name", "abcd"}}), "has 4 characters, and may have 3"));
   CHECK(has(said(s, {{"size", 1}, {"name", ""}}), "at least 1 characters"));
-  CHECK(has(said(s, {{"size", 1}, {"name", "A"}}), "matches ^[a-z]+$"));
+  CHECK(has(said(s, {{"size", 1}, {"name", "A"}}), "expected a match of ^[a-z]+$"));
   CHECK(has(said(s, {{"size", 1}, {"list", {true, true, true}}}),
             "spec.list: has 3 items, expected 2 or less"));
   CHECK(has(said(s, {{"size", 1}, {"list", {true, 1}}}), "spec.list[1]: 1: expected true or false"));

@@ -87,6 +87,13 @@ struct tiny {
     if (m == edl::mode::prediction && !opened()) pause("TINY_PREDICTION_DELAY_US");
   }
 
+  static bool opened() {
+    static std::atomic<bool> open{false};
+    char const* const gate = std::getenv("TINY_GATE");
+    if (gate && !open && ::access(gate, F_OK) == 0) open = true;
+    return open;
+  }
+
  private:
   /// TINY_FAILS: "throw", "abort" or "exit" at the first record. TINY_DELAY_US: microseconds per record, so
   /// that a test can act in the middle of a job, until there is a file TINY_GATE; after TINY_SLOWER_AFTER
@@ -105,13 +112,6 @@ struct tiny {
     pause("TINY_DELAY_US", limit && ++seen > std::atoi(limit) ? 10 : 1);
   }
 
-  static bool opened() {
-    static std::atomic<bool> open{false};
-    char const* const gate = std::getenv("TINY_GATE");
-    if (gate && !open && ::access(gate, F_OK) == 0) open = true;
-    return open;
-  }
-
   static void pause(char const* name, int times = 1) {
     if (char const* delay = std::getenv(name))
       std::this_thread::sleep_for(times * std::chrono::microseconds(std::atoi(delay)));
@@ -128,7 +128,8 @@ static bool errs(char const* how) {
 
 /// With TINY_WRONG: in the worker TINY_WRONG_WORKER the least bit of a number is another than it is.
 /// "record": of each record's first feature, "gradient": of the first gradient of each minibatch's outputs,
-/// "late": that from the 40th minibatch on; "exponent": the greatest bit of each record's first exponent.
+/// "late": that from the 40th minibatch on; "exponent": the greatest bit of each record's first exponent,
+/// once there is a file TINY_GATE.
 struct wrong : tiny {
   struct flipped : nn::softmax_cross_entropy {
     template <class T>
@@ -146,7 +147,7 @@ struct wrong : tiny {
     auto const x = record.floats("x");
     for (std::size_t i = 0; i < 8; ++i) into.features[i] = x(i);
     if (errs("record")) flip(into.features[0]);
-    if (errs("exponent")) flip(into.features[0], 0x40000000);
+    if (errs("exponent") && opened()) flip(into.features[0], 0x40000000);
     finish(record, into, m);
   }
 

@@ -96,9 +96,9 @@ TEST_CASE("the records with the highest loss are told, the highest first") {
         (json
              ? R"({"worst":[{"record":2,"file":"a","in_file":2,"loss":2,"label":2,"class":2,"probability":0.99975324},{"record":5,"file":"b","in_file":2,"loss":2,"label":0,"class":2,"probability":0.99975324},{"record":1,"file":"a","in_file":1,"loss":1,"label":1,"class":1,"probability":0.99975324}]}
 )"
-             : "loss 2.0000, record 2 of a: label 2, said 2 (probability 1.000)\n"
-               "loss 2.0000, record 2 of b: label 0, said 2 (probability 1.000)\n"
-               "loss 1.0000, record 1 of a: label 1, said 1 (probability 1.000)\n"));
+             : "loss 2.0000, record 2 of a: label 2, predicted 2 (probability 1.000)\n"
+               "loss 2.0000, record 2 of b: label 0, predicted 2 (probability 1.000)\n"
+               "loss 1.0000, record 1 of a: label 1, predicted 1 (probability 1.000)\n"));
   }
 }
 
@@ -115,9 +115,9 @@ TEST_CASE("the probability of a yes or no is that of predictions, whatever was s
   std::ostringstream out;
   hard.tell(out, edl::logger(edl::severity::critical));
   CHECK(out.str() ==
-        "loss 2.0000, record 2 of a: label 1, said 1 (probability 0.881)\n"
-        "loss 1.0000, record 1 of a: label 1, said 0 (probability 0.500)\n"
-        "loss 0.0000, record 0 of a: label 0, said 0 (probability 0.119)\n");
+        "loss 2.0000, record 2 of a: label 1, predicted 1 (probability 0.881)\n"
+        "loss 1.0000, record 1 of a: label 1, predicted 0 (probability 0.500)\n"
+        "loss 0.0000, record 0 of a: label 0, predicted 0 (probability 0.119)\n");
 }
 
 TEST_CASE("records that are files of their own are told by their names") {
@@ -139,7 +139,7 @@ TEST_CASE("records that are files of their own are told by their names") {
       hard.end_task({}), edl::train::hard_records::join(j, 3, out, quiet);
     else
       hard.tell(out, quiet);
-    CHECK(out.str() == "loss 2.0000, /b/2.png: label 2, said 2 (probability 1.000)\n");
+    CHECK(out.str() == "loss 2.0000, /b/2.png: label 2, predicted 2 (probability 1.000)\n");
     CHECK(has(slurp(dir / "wrong.jsonl"), R"({"record":3,"file":"/b/0.png","label":2,"class":0,)"));
   }
 }

@@ -177,7 +177,7 @@ TEST_CASE("ids beside numbers are not looked at") {
 TEST_CASE("what is more than a factor and a constant is refused, with the number and the way out") {
   std::string const more =
       "by more than a factor and a constant from one number of the record; without the flag";
-  CHECK(contains(refusal<of_three<logarithm>>(), "makes value 1 of input 'input' " + more));
+  CHECK(contains(refusal<of_three<logarithm>>(), "computes value 1 of input 'input' " + more));
   CHECK(contains(refusal<of_three<product>>(), "value 2 of input 'input'"));
   CHECK(contains(refusal<of_three<sum>>(), "value 0 of input 'input'"));
   CHECK(contains(refusal<of_three<clipped>>(), "value 0 of input 'input'"));
