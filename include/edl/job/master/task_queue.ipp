@@ -18,8 +18,7 @@ namespace detail {
 // For a loss that is not finite on any worker.
 inline std::string advice(bool unwatched) {
   return unwatched ? "; a lower learning rate may help, unless the memory of a server is faulty: "
-                     "--ps_replicas=2 or "
-                     "--verify_gradients would show that"
+                     "--ps_replicas=2 or --verify_gradients would show that"
                    : "; a lower learning rate may help";
 }
 

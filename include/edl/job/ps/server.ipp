@@ -192,8 +192,7 @@ EDL_INLINE asio::awaitable<void> server::compare_with_backup(std::uint64_t gener
     use(options_, [&] {
       throw store_failure(
           fmt::format("a loss is not finite, and the variables of range {} differ from those of its backup, "
-                      "so the memory "
-                      "of this machine may be faulty",
+                      "so the memory of this machine may be faulty",
                       range));
     });
   }
