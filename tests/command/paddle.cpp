@@ -133,7 +133,7 @@ TEST_CASE("the entry point names the program where nothing else does, and no job
   CHECK(job["spec"]["model"] == "train_ft");
   CHECK(job["spec"]["flags"] == json{"--num_epochs=50"});
   CHECK(noted(guessed.submission.notes, "spec.trainer.entrypoint: 'python train_ft.py' is not run"));
-  CHECK(noted(guessed.submission.notes, "lacks --training_data"));
+  CHECK(noted(guessed.submission.notes, "--training_data is missing"));
   CHECK(noted(guessed.submission.notes, "spec.image: is kept"));
   auto const other = converted(example(), {"--image_name=other:2"});
   CHECK_FALSE(noted(other.submission.notes, "is kept"));

@@ -263,7 +263,7 @@ int init(words const& line, fs::path const& here, std::ostream& out) {
   // The flags stand in the Dockerfile alone: without it they would be forgotten in silence.
   if (std::ranges::find(kept, "Dockerfile") != kept.end())
     throw error(
-        "Dockerfile: somebody has written or changed it, and it lacks the requested lines: --force "
+        "Dockerfile: it is not as `init` wrote it, and does not have the requested lines: --force "
         "overwrites it");
   if (!other.empty())
     fmt::print(

@@ -13,7 +13,7 @@ namespace monitor_test {
 namespace {
 
 std::string refusal(std::string const& text) {
-  return ::refusal([&] { edl::read_early_stopping("--early_stopping", text); });
+  return ::refusal([&] { edl::read_early_stopping(text); });
 }
 
 }  // namespace
@@ -34,11 +34,11 @@ TEST_CASE("a direction follows from the names of the metrics that come with edl"
 }
 
 TEST_CASE("early stopping has a patience and a least difference") {
-  auto const s = edl::read_early_stopping("--early_stopping", "loss,patience=7,min_delta=1e-3");
+  auto const s = edl::read_early_stopping("loss,patience=7,min_delta=1e-3");
   CHECK(s.monitor.metric == "loss");
   CHECK(s.patience == 7);
   CHECK(s.min_delta == 1e-3);
-  CHECK(edl::read_early_stopping("--early_stopping", "auc").patience == 3);
+  CHECK(edl::read_early_stopping("auc").patience == 3);
   CHECK(refusal("loss,,patience=7") == "--early_stopping=loss,,patience=7: a part of the list is empty");
   for (char const* wrong : {"auc,patience=0", "auc,patience=1.5", "auc,patience=", "auc,patience",
                             "auc,min_delta=-1", "auc,min_delta=nan", "auc,x=1", "auc,patience=2x", ""})

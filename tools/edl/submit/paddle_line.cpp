@@ -58,7 +58,8 @@ paddle_line line_from_paddle(json const& document, std::string const& origin, co
   if (out.needs_data) {
     out.line.push_back("--training_data=later");
     out.notes.push_back(
-        "spec.flags: lacks --training_data, which PaddlePaddle's jobs do not have: give it, or write it in");
+        "spec.flags: --training_data is missing, as PaddlePaddle's jobs have no such flag: give it, or write "
+        "it in");
   }
   return out;
 }

@@ -47,7 +47,7 @@ class part_facts {
 
   [[noreturn]] void fail(char const* name) const {
     throw error(
-        fmt::format("{} is not a part of a checkpoint: its metadata lacks a valid '{}'", file_.path(), name));
+        fmt::format("{} is not a part of a checkpoint: its metadata has no valid '{}'", file_.path(), name));
   }
 
  private:

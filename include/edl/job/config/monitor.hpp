@@ -43,8 +43,8 @@ std::optional<rate_plateau> plateau_of_model(update_rule const& rule);
 /// edl. Throws usage_error, which names `option`, e.g. "--save_best".
 monitor read_monitor(std::string_view option, std::string const& text);
 
-/// Reads `METRIC[:max|min][,patience=N][,min_delta=X]`, likewise.
-early_stopping read_early_stopping(std::string_view option, std::string const& text);
+/// Reads the value of --early_stopping, `METRIC[:max|min][,patience=N][,min_delta=X]`, likewise.
+early_stopping read_early_stopping(std::string const& text);
 
 }  // namespace edl
 

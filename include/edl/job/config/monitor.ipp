@@ -48,14 +48,14 @@ EDL_INLINE monitor read_monitor(std::string_view option, std::string const& text
       fmt::format("{}={}: which values are better? Write {}:max or {}:min", option, text, metric, metric));
 }
 
-EDL_INLINE early_stopping read_early_stopping(std::string_view option, std::string const& text) {
+EDL_INLINE early_stopping read_early_stopping(std::string const& text) {
   auto const refuse = [&](std::string const& part) {
     throw usage_error(fmt::format(
-        "{}={}: '{}' is not patience=N, of at least 1, or min_delta=X, of at least 0", option, text, part));
+        "--early_stopping={}: '{}' is not patience=N, of at least 1, or min_delta=X, of at least 0", text,
+        part));
   };
-  cli::words const parts =
-      cli::list_of(option.substr(std::min(option.size(), option.find_first_not_of('-'))), text);
-  early_stopping s{.monitor = read_monitor(option, parts.empty() ? "" : parts.front())};
+  cli::words const parts = cli::list_of("early_stopping", text);
+  early_stopping s{.monitor = read_monitor("--early_stopping", parts.empty() ? "" : parts.front())};
   for (std::size_t i = 1; i < parts.size(); ++i) {
     auto const at = parts[i].find('=');
     std::string const name = parts[i].substr(0, at),

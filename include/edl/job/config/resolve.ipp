@@ -123,8 +123,7 @@ inline void resolve_precision(job const& j) {
 
 inline void resolve_metrics(job& j, parsed_flags const& a) {
   if (!a.save_best.empty()) j.evaluation.save_best = read_monitor("--save_best", a.save_best);
-  if (!a.early_stopping.empty())
-    j.evaluation.early_stopping = read_early_stopping("--early_stopping", a.early_stopping);
+  if (!a.early_stopping.empty()) j.evaluation.early_stopping = read_early_stopping(a.early_stopping);
   if (!j.evaluation.save_best && !j.evaluation.early_stopping) return;
   char const* const flag = j.evaluation.save_best ? "save_best" : "early_stopping";
   if (j.evaluation.evaluation_steps == 0)

@@ -385,8 +385,10 @@ EDL_INLINE void coordinator::judged(std::uint64_t version, time_point now, std::
     job_.say(severity::warning,
              fmt::format("the evaluation of version {} does not count, because it cannot be stored: {}",
                          version, error));
-  else if (counts)
+  else if (counts) {
     dispatch_.set_rates(what.rates);
+    if (!what.line.empty()) job_.say(severity::info, what.line);
+  }
   if (what.stops && counts) stop(now, version);
   if (!over() && versions_.judged(version)) advance();
 }

@@ -130,6 +130,7 @@ using rate_factors = std::map<std::uint64_t, float>;
 struct verdict {
   bool stops = false;       ///< the job ends early
   rate_factors rates = {};  ///< including those of earlier evaluations
+  std::string line = {};    ///< for the log, if the rate is reduced
 };
 
 struct task_reply {

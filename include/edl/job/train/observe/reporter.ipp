@@ -123,9 +123,9 @@ EDL_INLINE std::function<master::verdict()> reporter::judged(master::evaluation_
                                 stop_.first == r.evaluated.version ? stop_.second : std::string());
   master::verdict follows{history_->stopped(), history_->rates()};
   if (auto const reduced = follows.rates.find(r.evaluated.version); reduced != follows.rates.end())
-    say({severity::info,
-         fmt::format("version {}: {} makes no progress, so the learning rate is {:.4g} of the schedule's now",
-                     r.evaluated.version, job_.evaluation.plateau->monitor.metric, reduced->second)});
+    follows.line =
+        fmt::format("version {}: {} makes no progress, so the learning rate is {:.4g} of the schedule's now",
+                    r.evaluated.version, job_.evaluation.plateau->monitor.metric, reduced->second);
   return [keep = std::move(keep), follows = std::move(follows)] {
     keep();
     return follows;
