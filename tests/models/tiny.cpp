@@ -89,9 +89,13 @@ struct tiny {
 
   static bool opened() {
     static std::atomic<bool> open{false};
-    char const* const gate = std::getenv("TINY_GATE");
-    if (gate && !open && ::access(gate, F_OK) == 0) open = true;
+    open = open || there("TINY_GATE");
     return open;
+  }
+
+  static bool there(char const* file) {
+    char const* const path = std::getenv(file);
+    return path && ::access(path, F_OK) == 0;
   }
 
  private:
@@ -129,7 +133,7 @@ static bool errs(char const* how) {
 /// With TINY_WRONG: in the worker TINY_WRONG_WORKER the least bit of a number is another than it is.
 /// "record": of each record's first feature, "gradient": of the first gradient of each minibatch's outputs,
 /// "late": that from the 40th minibatch on; "exponent": the greatest bit of each record's first exponent,
-/// once there is a file TINY_GATE.
+/// once there is a file TINY_WRONG_FROM.
 struct wrong : tiny {
   struct flipped : nn::softmax_cross_entropy {
     template <class T>
@@ -147,7 +151,7 @@ struct wrong : tiny {
     auto const x = record.floats("x");
     for (std::size_t i = 0; i < 8; ++i) into.features[i] = x(i);
     if (errs("record")) flip(into.features[0]);
-    if (errs("exponent") && opened()) flip(into.features[0], 0x40000000);
+    if (errs("exponent") && there("TINY_WRONG_FROM")) flip(into.features[0], 0x40000000);
     finish(record, into, m);
   }
 
