@@ -35,7 +35,17 @@ TEST_CASE("a text that is no JSON, or nested too deeply, has no value") {
   CHECK(parse_json(lists(200)).is_array());
   CHECK(parse_json(lists(201)).is_discarded());
   CHECK(parse_json(lists(3), 2).is_discarded());
-  CHECK(edl::no_json.find(std::to_string(edl::most_nesting)) != edl::no_json.npos);
+  CHECK(edl::why_no_json(lists(201)) == "nested deeper than 200 levels");
+  CHECK(edl::why_no_json("{\n \"a\": ]").starts_with("not JSON: parse error at line 2, column 7: "));
+}
+
+TEST_CASE("a key that an object has twice is refused: either value may be the one that was meant") {
+  for (std::string const twice : {R"({"a": 1, "a": 1})", R"([{"b": {"a": 1, "b": {}, "a": {}}}])"}) {
+    CHECK(parse_json(twice).is_discarded());
+    CHECK(edl::why_no_json(twice) == "JSON with the key 'a' twice in one object");
+  }
+  CHECK(edl::why_no_json(R"({"\n": 1, "\u000a": 2})") == "JSON with the key ' ' twice in one object");
+  CHECK(parse_json(R"([{"a": 1}, {"a": {"a": 2}}])").size() == 2);
 }
 
 }  // namespace json_test

@@ -309,7 +309,7 @@ EDL_INLINE sweep_list list_from_json(std::string const& text, std::string const&
   sweep_list all;
   nlohmann::json const list = parse_json(text);
   if (list.is_discarded())
-    throw error(fmt::format("{} is not the list of a sweep's trials: it is {}", where, no_json));
+    throw error(fmt::format("{} is not the list of a sweep's trials: it is {}", where, why_no_json(text)));
   all.sweep = list.at("sweep").get<std::string>();
   for (nlohmann::json const& one : list.at("trials")) {
     trial t{.values = train::read_settings(one.at("hyperparameters").get<std::string>()),

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 namespace edl {
@@ -14,13 +15,14 @@ inline constexpr std::size_t most_nesting = 200;
 /// Accepts any bytes.
 bool nested_too_deeply(std::string_view json, std::size_t most = most_nesting);
 
-/// The value of a JSON text from outside. It `is_discarded()` if the text is not valid JSON, or nested deeper
-/// than `most`: values are copied and printed by recursion, so nesting from outside would determine the depth
-/// of the stack.
+/// The value of a JSON text from outside. It `is_discarded()` if the text is not valid JSON, or an object has
+/// a key twice (either value may be the one that was meant), or it is nested deeper than `most`: values are
+/// copied and printed by recursion, so nesting from outside would determine the depth of the stack.
 nlohmann::json parse_json(std::string_view text, std::size_t most = most_nesting);
 
-/// The error text for a value that `parse_json` discards.
-inline constexpr std::string_view no_json = "no JSON, or nested deeper than 200 levels";
+/// What is wrong with a text that `parse_json` discards, to follow "is": "not JSON: …" with line and column,
+/// "JSON with the key '…' twice in one object", "nested deeper than … levels".
+std::string why_no_json(std::string_view text, std::size_t most = most_nesting);
 
 }  // namespace edl
 

@@ -105,7 +105,7 @@ TEST_CASE("who speaks something else is told apart") {
   };
   CHECK(says(text("SSH-2.0-OpenSSH_9.2\r\n"), {"GET /x: the reply is not HTTP"}));
   CHECK(says(text("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<xml>"),
-             {"GET http://", "is no JSON, or nested deeper than 200 levels: '<xml>'"}));
+             {"GET http://", "is not JSON: parse error at line 1", "'<xml>'"}));
   CHECK(says(text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), {"bad chunk at 'zz'"}));
   CHECK(says(text("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"), {"bad Content-Length"}));
   CHECK(says(text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 40\r\n\r\n{}"),

@@ -193,8 +193,9 @@ TEST_CASE("a template without the program's container is refused") {
   struct {
     std::string text, why;
   } const all[] = {
-      {"{", "is no JSON, or nested deeper"},
+      {"{", "is not JSON: parse error at line 1"},
       {"[]", "is not a JSON object"},
+      {R"({"spec": {}, "spec": {}})", "is JSON with the key 'spec' twice in one object"},
       {std::string(1000, '['), "nested deeper than 200 levels"},
       {"{}", "spec.containers is empty"},
       {R"({"spec": {"containers": []}})", "spec.containers is empty"},

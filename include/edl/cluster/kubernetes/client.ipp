@@ -208,7 +208,8 @@ struct client::implementation {
         if (a.body.empty()) return nullptr;
         auto object = parse_json(a.body);
         if (object.is_discarded())
-          throw error(fmt::format("{}: the reply is {}: '{}'", name(r), no_json, one_line(a.body, 200)));
+          throw error(
+              fmt::format("{}: the reply is {}: '{}'", name(r), why_no_json(a.body), one_line(a.body, 200)));
         return object;
       } catch (stopped_error const&) {
         throw unreachable(fmt::format("{}: stopped", name(r)));

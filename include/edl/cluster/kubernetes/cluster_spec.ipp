@@ -138,7 +138,8 @@ inline json parsed(std::string const& text) {
   if (text.size() > longest_text)
     refuse("", fmt::format("{} bytes are more than {}", text.size(), longest_text));
   json const all = parse_json(text);
-  if (all.is_discarded()) refuse("", fmt::format("is {}; expected {{\"pod_spec\": {{…}}}}", no_json));
+  if (all.is_discarded())
+    refuse("", fmt::format("is {}; expected {{\"pod_spec\": {{…}}}}", why_no_json(text)));
   if (!all.is_object()) refuse("", "expected an object, as {\"pod_spec\": {…}}");
   return all;
 }

@@ -214,7 +214,7 @@ EDL_INLINE job_spec job_from_json(std::string const& text) {
   if (text.size() > longest_text)
     throw error(fmt::format("this is not a job: {} bytes are more than {}", text.size(), longest_text));
   json const parsed = parse_json(text);
-  if (parsed.is_discarded()) throw error(fmt::format("this is not a job: it is {}", no_json));
+  if (parsed.is_discarded()) throw error("this is not a job: it is " + why_no_json(text));
   job_spec s;
   fields f(parsed, "");
   f.take("job_name", s.name);

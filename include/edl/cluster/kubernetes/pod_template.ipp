@@ -115,7 +115,7 @@ EDL_INLINE void check_pod_template(std::string const& field, std::string const& 
   if (text.empty()) return;
   auto const refuse = [&](std::string_view why) { throw usage_error(fmt::format("{}: {}", field, why)); };
   json const like = parse_json(text);
-  if (like.is_discarded()) refuse(fmt::format("is {}", no_json));
+  if (like.is_discarded()) refuse("is " + why_no_json(text));
   if (!like.is_object()) refuse("is not a JSON object");
   for (auto const& [object, key] : {std::pair{"metadata", "labels"}, {"metadata", "annotations"}})
     if (json const& of = kubernetes::field(like, {object, key}); !of.is_null() && !of.is_object())

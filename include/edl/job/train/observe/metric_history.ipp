@@ -100,7 +100,7 @@ EDL_INLINE void metric_history::read(std::uint64_t from) {
         "{} is not a list of evaluations ({}); remove it, and only later evaluations count", path_, why));
   };
   nlohmann::json const all = parse_json(text);
-  if (all.is_discarded()) refuse(fmt::format("it is {}", no_json));
+  if (all.is_discarded()) refuse("it is " + why_no_json(text));
   try {
     for (auto const& one : all.at("evaluations"))
       if (entry e = detail::entry_of(one);
