@@ -265,6 +265,42 @@ TEST_CASE("a node is drained: of a job only its master has no controller") {
   CHECK(it.cluster.wait([&] { return it.pods().empty(); }, 60s));
 }
 
+TEST_CASE("a kubelet that is dead for minutes: its worker trains on, and hands over once it is given up") {
+  lab::options o = usual();
+  o.nodes = {{.name = "near"}, {.name = "far"}};
+  laboratory it(std::move(o));
+  auto const cordon = [&](std::string const& node, bool yes) {
+    it.cluster.call("PATCH", "/api/v1/nodes/" + node, {{"spec", {{"unschedulable", yes}}}});
+  };
+  cordon("far", true);
+  REQUIRE(it.train(servers_and_workers(1, 1, {"--num_epochs=20"}), held).code == 0);
+  REQUIRE(it.says("worker-0", "Loss = "));
+  cordon("near", true);
+  cordon("far", false);
+  REQUIRE(it.edl({"scale", "j", "--num_workers=2"}).code == 0);
+  REQUIRE(it.says("worker-1", "Loss = "));
+  cordon("near", false);
+  std::string const pod = "/api/v1/namespaces/default/pods/elasticdl-j-worker-1";
+  REQUIRE(it.cluster.get(pod)["spec"]["nodeName"] == "far");
+
+  it.cluster.silence("far", true);
+  // After 40 s the control plane says that the pod is not ready, after five minutes it gives the pod up.
+  it.cluster.call("PATCH", pod + "/status",
+                  {{"status", {{"conditions", {{{"type", "Ready"}, {"status", "False"}}}}}}});
+  std::size_t const steps = job::count(it.log("worker-1"), "Loss = ");
+  CHECK(job::eventually([&] { return job::count(it.log("worker-1"), "Loss = ") > steps; }));
+  CHECK_FALSE(job::has(it.log("master"), "worker 1 is lost"));
+  it.cluster.remove(pod);
+  CHECK(it.says("master", "worker 1 is about to leave: it was deleted"));
+  CHECK(it.reaches("worker-2", "Running"));
+  it.check_exact(20);
+  CHECK_FALSE(job::has(it.log("master"), "worker 1 is lost"));
+  CHECK_FALSE(job::has(it.log("master"), "Going back"));
+  CHECK(it.cluster.get(pod)["metadata"].contains("deletionTimestamp"));
+  it.cluster.silence("far", false);
+  CHECK(it.cluster.wait([&] { return !it.pods().contains("worker-1"); }));
+}
+
 TEST_CASE("the end of the master's pod is the end of the job's") {
   laboratory it;
   REQUIRE(it.train(servers_and_workers(1, 2, {"--num_epochs=20"}), held).code == 0);

@@ -341,6 +341,18 @@ void cluster::kill(std::string const& space, std::string const& pod, int signal)
 void cluster::out_of_memory(std::string const& space, std::string const& pod) {
   self_->nodes->out_of_memory(space, pod);
 }
+void cluster::silence(std::string const& node, bool yes) {
+  call("PATCH", "/api/v1/nodes/" + node + "/status",
+       {{"status",
+         {{"conditions",
+           {{{"type", "Ready"},
+             {"status", yes ? "Unknown" : "True"},
+             {"reason", yes ? "NodeStatusUnknown" : "KubeletReady"}}}}}}});
+  json taints = json::array();
+  for (char const* effect : {"NoSchedule", "NoExecute"})
+    if (yes) taints.push_back({{"key", "node.kubernetes.io/unreachable"}, {"effect", effect}});
+  call("PATCH", "/api/v1/nodes/" + node, {{"spec", {{"taints", taints}}}});
+}
 std::string cluster::drain(std::string const& node, bool force) {
   call("PATCH", "/api/v1/nodes/" + node, {{"spec", {{"unschedulable", true}}}});
   std::vector<json> there;

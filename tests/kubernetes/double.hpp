@@ -104,6 +104,10 @@ class cluster {
   /// those that are there are evicted. It gives kubectl's refusal where pods have no controller and `force`
   /// is not given, and what it says of pods that a budget holds. Pods that have ended are no hindrance.
   std::string drain(std::string const& node, bool force);
+
+  /// The node's kubelet hears and says nothing more, or does again: its pods run on whatever becomes of their
+  /// objects, which nobody removes unless by force, and no pod is placed there.
+  void silence(std::string const& node, bool yes);
   void close();         ///< stops listening and cuts all connections, as a server that is gone
   void open();          ///< listens again, on the same port
   void hang(bool yes);  ///< while it hangs, requests are taken and not answered, and watches say nothing

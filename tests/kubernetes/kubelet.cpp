@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <set>
 
 #include "kubernetes/api.hpp"
 #include "kubernetes/certificate.hpp"
@@ -74,9 +75,14 @@ bool kubelet::waits(pod const& p) {
 
 clock::time_point kubelet::pass() {
   type const& pods = store_.kind("pods");
+  std::set<std::string> silent;
+  for (object const& n : store_.list(store_.kind("nodes")))
+    for (json const& c : (*n)["status"]["conditions"])
+      if (c["type"] == "Ready" && c["status"] == "Unknown") silent.insert((*n)["metadata"]["name"]);
   for (object const& o : store_.list(pods)) {
     auto const held = store_.lock();
-    if ((*o)["spec"].contains("nodeName") && !pods_.contains((*o)["metadata"]["uid"]) && !is_over(*o) &&
+    if ((*o)["spec"].contains("nodeName") && !silent.contains((*o)["spec"]["nodeName"]) &&
+        !pods_.contains((*o)["metadata"]["uid"]) && !is_over(*o) &&
         store_.find(pods, (*o)["metadata"]["namespace"], (*o)["metadata"]["name"]) == o)
       adopt(*o);
   }
@@ -86,6 +92,7 @@ clock::time_point kubelet::pass() {
   for (std::string const& uid : uids) {
     auto const held = store_.lock();
     pod& p = pods_.at(uid);
+    if ((p.silent = silent.contains(p.node))) continue;
     object const o = store_.find(pods, p.space, p.name);
     bool const gone = !o || (*o)["metadata"]["uid"] != uid;
     if (gone)
@@ -119,6 +126,7 @@ clock::time_point kubelet::pass() {
 void kubelet::adopt(json const& o) {
   json const& meta = o["metadata"];
   pod p{meta["namespace"], meta["name"], meta["uid"], "", "", ""};
+  p.node = o["spec"]["nodeName"];
   p.account = o["spec"].value("serviceAccountName", "default");
   p.directory = fmt::format("{}/pods/{}", options_.directory, p.uid);
   for (json const& c : o["spec"]["containers"]) {
@@ -344,7 +352,8 @@ std::vector<pollfd> kubelet::handles() const {
   std::vector<pollfd> out;
   for (auto const& [uid, p] : pods_)
     for (container const& c : p.containers)
-      if (c.process && c.report_at == clock::time_point::max()) out.push_back({c.handle, POLLIN, 0});
+      if (c.process && !p.silent && c.report_at == clock::time_point::max())
+        out.push_back({c.handle, POLLIN, 0});
   return out;
 }
 

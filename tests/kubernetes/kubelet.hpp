@@ -49,7 +49,9 @@ class kubelet {
   };
   struct pod {
     std::string space, name, uid, ip, directory, account;
+    std::string node{};
     bool sandbox = false, over = false;
+    bool silent = false;  // its node's kubelet neither hears nor says anything
     std::vector<container> containers{};
     clock::time_point kill_at = clock::time_point::max();
     std::int64_t grace = -1;  // of its deletion; none yet
