@@ -114,6 +114,10 @@ class crew final : public subject {
     return all;
   }
   bool nothing_left(std::chrono::milliseconds within) override {
+    // Who was started when the job was about to end waits for another master, until its starter stops it.
+    std::string const said = log();
+    for (worker& w : at_)
+      if (w.run && !job::has(said, "worker " + std::to_string(w.id) + " joined")) w.run.reset();
     return job::eventually([&] { return processes().empty(); }, within);
   }
   std::string log_path() const override { return dir_ / "log"; }
