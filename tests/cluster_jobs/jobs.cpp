@@ -285,8 +285,10 @@ TEST_CASE("a kubelet that is dead for minutes: its worker trains on, and hands o
 
   it.cluster.silence("far", true);
   // After 40 s the control plane says that the pod is not ready, after five minutes it gives the pod up.
-  it.cluster.call("PATCH", pod + "/status",
-                  {{"status", {{"conditions", {{{"type", "Ready"}, {"status", "False"}}}}}}});
+  json conditions = it.cluster.get(pod)["status"]["conditions"];
+  for (json& c : conditions)
+    if (c["type"] == "Ready") c["status"] = "False";
+  it.cluster.call("PATCH", pod + "/status", {{"status", {{"conditions", conditions}}}});
   std::size_t const steps = job::count(it.log("worker-1"), "Loss = ");
   CHECK(job::eventually([&] { return job::count(it.log("worker-1"), "Loss = ") > steps; }));
   CHECK_FALSE(job::has(it.log("master"), "worker 1 is lost"));
