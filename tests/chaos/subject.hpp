@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "app/job.hpp"
 #include "chaos/mischief.hpp"
 #include "chaos/network.hpp"
@@ -155,6 +157,10 @@ class crew final : public subject {
   std::vector<std::string> failed(std::set<std::string> const& hit) override {
     for (worker& w : at_) bury(w);
     std::vector<std::string> out;
+    for (std::size_t i = 0; i < servers_.size(); ++i)
+      if (servers_[i]->ended() && servers_[i]->wait(0ms) != 0)
+        out.push_back(fmt::format("ps-{} ended with {}: {}", i, servers_[i]->wait(0ms),
+                                  last_line(servers_[i]->log())));
     for (auto const& [name, what] : failed_)
       if (!hit.contains(name)) out.push_back(name + " was not hit and " + what);
     return out;

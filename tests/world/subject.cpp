@@ -479,13 +479,19 @@ void job::judge_line(process& who, log_line const& l) {
   // No disk here alters what it has.
   if (l.text.find(" is passed over (") != l.text.npos) find_fault(who.name + ": " + l.text);
   if (who.role == "ps" && l.text.starts_with("generation ")) {
-    // A new master, without a journal or a checkpoint, begins anew where no server lives that had any state.
+    // A new master without a journal begins anew, or with its checkpoint, where no server lives that had any
+    // state.
     bool const had_state = std::ranges::any_of(all_, [&](process const& p) {
       return p.role == "ps" && !p.ended && p.configured_by != 0 && p.configured_by != who.joined;
     });
-    if (l.text.ends_with("from the seed") && !had_state) {
-      acknowledged_ = valid_ = 0;
-      look_at_history(0);
+    unsigned long long version = 0;
+    auto const saved = l.text.find(" from /job/checkpoints/version-");
+    bool const restored =
+        saved != l.text.npos &&
+        std::sscanf(l.text.c_str() + saved, " from /job/checkpoints/version-%llu", &version) == 1;
+    if ((restored || l.text.ends_with("from the seed")) && !had_state) {
+      acknowledged_ = valid_ = version;
+      look_at_history(version);
     }
     who.configured_by = who.joined;
   }
