@@ -31,6 +31,7 @@
 #include "submit/convert.hpp"
 #include "submit/doctor.hpp"
 #include "submit/serve.hpp"
+#include "submit/slurm.hpp"
 #include "submit/submission_flags.hpp"
 #include "submit/submit_training_job.hpp"
 #include "submit/sweep.hpp"
@@ -281,6 +282,12 @@ std::vector<command> const& commands() {
        "edl rbac -n team\nedl rbac --apply", rbac_flags, rbac},
       {"doctor", "[flags]", "check access, permissions, images and volumes",
        "edl doctor\nedl doctor -n team --volume=claim_name=data,mount_path=/data", doctor_flags, doctor},
+      {"slurm", "[flags] -- PROGRAM train [flags of the program]",
+       "print the batch script that runs a job in Slurm",
+       "edl slurm --sbatch=--time=8:00:00 --worker_sbatch=--partition=spot -- ./mnist train \\\n"
+       "    --training_data=/data/train --checkpoint_dir=/data/mnist --num_workers=4 > mnist.sh\n"
+       "sbatch mnist.sh",
+       slurm_flags, slurm},
       {"completion",
        "bash|zsh|fish",
        "print the script by which a shell completes edl's commands and flags",
