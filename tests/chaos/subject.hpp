@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
+
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,8 +11,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "app/job.hpp"
 #include "chaos/mischief.hpp"
@@ -159,8 +159,8 @@ class crew final : public subject {
     std::vector<std::string> out;
     for (std::size_t i = 0; i < servers_.size(); ++i)
       if (servers_[i]->ended() && servers_[i]->wait(0ms) != 0)
-        out.push_back(fmt::format("ps-{} ended with {}: {}", i, servers_[i]->wait(0ms),
-                                  last_line(servers_[i]->log())));
+        out.push_back(
+            fmt::format("ps-{} ended with {}: {}", i, servers_[i]->wait(0ms), last_line(servers_[i]->log())));
     for (auto const& [name, what] : failed_)
       if (!hit.contains(name)) out.push_back(name + " was not hit and " + what);
     return out;

@@ -7,9 +7,10 @@
 
 namespace edl::tool {
 
-/// The batch script of a job in Slurm, for `sbatch`: one batch job runs the master and the servers, and submits
-/// the workers as a job array, so that Slurm may take away and requeue each worker alone. `line`: that of
-/// `edl slurm`. Throws usage_error, also where the program's own command line is wrong, or has no worker.
+/// The batch script of a job in Slurm, for `sbatch`: one batch job runs the master and the servers, and
+/// submits the workers as a job array, so that Slurm may take away and requeue each worker alone. `line`:
+/// that of `edl slurm`. Throws usage_error, also where the program's own command line is wrong, or has no
+/// worker.
 std::string slurm_script(words const& line);
 
 /// `edl slurm`: prints it.
