@@ -46,3 +46,41 @@ END
 cmake -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$usr" >"$work/log" 2>&1 ||
   { cat "$work/log" >&2; fail "find_package(edl) fails"; }
 grep -q "found $usr/lib" "$work/log" || { cat "$work/log" >&2; fail "another edl was found"; }
+
+# A release of these packages: apt takes them from its repository, and refuses one that was altered.
+command -v apt-ftparchive >/dev/null || { echo "apt-ftparchive is not installed (Debian: apt-utils): no release is made"; exit 0; }
+number=${version#edl }
+here=$(cd "$(dirname "$0")/../.." && pwd)
+git clone -q --shared "$here" "$work/source"
+sed -i "s/^## Unreleased/## $number/" "$work/source/CHANGELOG.md"
+git -C "$work/source" -c user.name=t -c user.email=t@t commit -qam "Release $number"
+git -C "$work/source" tag "v$number"
+export GNUPGHOME="$work/gnupg"
+mkdir -m 700 "$GNUPGHOME"
+gpg --batch --quiet --passphrase '' --quick-generate-key "a test" rsa3072 sign never 2>/dev/null
+release() { "$work/source/tools/release" "v$number" "$work/release" "$@"; }
+! release there=/nowhere 2>"$work/log" || fail "a release of no packages was made"
+grep -q "/nowhere has no package edl of version $number" "$work/log" || fail "$(cat "$work/log")"
+[ ! -e "$work/release" ] || fail "a release that failed was left"
+release "suite=$work/packages"
+gpgconf --kill all
+(cd "$work/release" && sha256sum --quiet --check SHA256SUMS) || fail "SHA256SUMS are wrong"
+grep -q "^### Added" "$work/release/NOTES.md" || fail "the notes lack what was added"
+tar -xzf "$work/release/edl-$number.tar.gz" -C "$work"
+[ -x "$work/edl-$number/tools/quickstart" ] || fail "the sources are not whole"
+mkdir -p "$work/apt/state/lists/partial" "$work/apt/cache/archives/partial"
+echo "deb [signed-by=$work/release/edl-archive-keyring.gpg] file:$work/release/apt suite main" >"$work/apt/list"
+apt() {
+  command=$1; shift
+  apt-get -qq -o APT::Sandbox::User=root -o Dir::State="$work/apt/state" -o Dir::Cache="$work/apt/cache" \
+    -o Dir::State::status=/var/lib/dpkg/status -o Dir::Etc::SourceList="$work/apt/list" -o Dir::Etc::SourceParts=- \
+    "$command" "$@" 2>&1
+}
+apt update || fail "apt does not take the repository"
+mkdir "$work/taken"
+(cd "$work/taken" && apt download edl libedl-dev python3-edl && ls *.deb | wc -l | grep -qx 3) || fail "apt finds no packages"
+printf x | dd of="$(ls "$work"/release/apt/pool/suite/edl_*.deb)" bs=1 seek=5000 conv=notrunc 2>/dev/null
+(cd "$work/taken" && rm -f ./*.deb && ! apt download edl) || fail "apt took an altered package"
+sed -i 's/^Origin: .*/Origin: another/' "$work/release/apt/dists/suite/InRelease"
+if apt update >"$work/log"; then grep -q "BADSIG\|invalid" "$work/log" || fail "apt took an altered index"; fi
+echo "release: $(ls "$work/release")"
