@@ -138,8 +138,10 @@ EDL_INLINE asio::awaitable<void> keeper_calls::claim(version_report r) {
       co_await orders_.ask_all(all, wire::method::claim, request, control_timeout, terms);
       claimed = true;
     } catch (net::call_error const& e) {
-      // A member of a world may not know of it yet.
-      again = e.code() == net::status::stale_generation && options_.job.replicas && tries < 100;
+      // A member of a world may not know of it yet, and a newcomer of none.
+      bool const behind = e.code() == net::status::not_ready ||
+                          (e.code() == net::status::stale_generation && options_.job.replicas);
+      again = behind && tries < 100;
       if (!again) log_.warning(fmt::format("version {} is not evaluated: {}", r.version, e.what()));
     }
     if (again)
