@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "edl/author/model_learner.hpp"
@@ -17,7 +18,7 @@
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 25, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 27, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -42,10 +43,12 @@ static_assert(edl::model<drawn::network, edl::cpu>::output == edl::shape{1, 1, 1
 #include "models-11.inc"
 #include "models-12.inc"
 #include "models-13.inc"
-#include "models-16.inc"
+#include "models-14.inc"
 #include "models-17.inc"
-#include "models-21.inc"
-#include "models-22.inc"
+#include "models-18.inc"
+#include "models-19.inc"
+#include "models-23.inc"
+#include "models-24.inc"
 #include "models-4.inc"
 #include "models-5.inc"
 #include "models-6.inc"
@@ -57,19 +60,30 @@ struct picture {
   static constexpr auto network =
       nn::sequential(nn::image{.height = 8, .width = 8, .channels = 3},
                      nn::conv2d{.filters = 24, .kernel = 2, .train_kernel = false}, block, channel_scale{},
-                     trained_swish{}, nn::dense{.units = 2});
+                     trained_swish{}, own_dropout{}, nn::dense{.units = 2});
   static constexpr nn::softmax_cross_entropy loss{};
-#include "models-14.inc"
 #include "models-15.inc"
+#include "models-16.inc"
   using metrics = edl::metrics<edl::accuracy, error_rate>;
   static void feed(edl::example const& record, edl::sample<picture>& into, edl::mode) {
     into.features = record.floats("image", {8, 8, 3});
     into.label = record.integer("label");
   }
 #include "models-10.inc"
-#include "models-18.inc"
-#include "models-23.inc"
-#include "models-24.inc"
+#include "models-20.inc"
+#include "models-25.inc"
+#include "models-26.inc"
+};
+
+struct ranged {
+  static constexpr auto network = nn::sequential(nn::features{.count = 3}, nn::dense{.units = 1});
+  static constexpr nn::sample_weighted loss{outside{}};
+  using metrics = edl::metrics<edl::mean_loss>;
+  static void feed(edl::example const& record, edl::sample<ranged>& into, edl::mode) {
+    into.features = record.floats("of", {3});
+    into.label = {record.floating("from"), record.floating("to")};
+    into.weight = record.floating("weight");
+  }
 };
 
 struct tuned {
@@ -78,7 +92,7 @@ struct tuned {
   };
   static constexpr auto network = picture::network;
   static constexpr nn::softmax_cross_entropy loss{};
-#include "models-19.inc"
+#include "models-21.inc"
   static void feed(edl::example const&, edl::sample<tuned>&, edl::mode) {}
 };
 
@@ -88,17 +102,17 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-25.inc"
+#include "models-27.inc"
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("the models of the documents can be trained", Model, text, picture) {
+TEST_CASE_TEMPLATE("the models of the documents can be trained", Model, text, picture, ranged) {
   edl::author::model_learner<Model> const learner(edl::cpu::open({}), {});
-  CHECK(learner.facts().output.size() == 2);
+  CHECK(learner.facts().output.size() == (std::is_same_v<Model, ranged> ? 1 : 2));
 }
 
 struct planned {
-#include "models-20.inc"
+#include "models-22.inc"
 };
 
 TEST_CASE("the schedule of the documents warms up for a twentieth of the training, and ends with it") {

@@ -84,6 +84,11 @@ EDL_INLINE value add_expression(graph& g, nn::expression::form const& of, value 
       case extent:
         name = g.number(float(nn::expression::elements_of(n.along, x.extents)));
         break;
+      case training:
+      case uniform:
+      case normal:
+        name = g.number(0);  // predictions are not random
+        break;
       case position: {
         std::vector<float> numbers(nn::expression::elements_of(n.over, x.extents));
         std::iota(numbers.begin(), numbers.end(), 0.0f);
@@ -107,6 +112,10 @@ EDL_INLINE value add_expression(graph& g, nn::expression::form const& of, value 
         name = g.add("Exp", {g.add("Mul", {square, g.number(-0.5f)})});
         break;
       }
+      case cumsum:
+        name = g.add("CumSum",
+                     {operand(n.a), g.add("Squeeze", {g.numbers({n.along == nn::channels ? -1 : -2})})});
+        break;
       case sum:
       case peak: {
         std::vector<std::int64_t> along;

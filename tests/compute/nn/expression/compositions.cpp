@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions that are drawn from seeds. Of many, the derived nodes are computed one by one, and compared
-// with differences. A few are compiled into loops as well: gradients against differences, single precision
-// against double, and samples that know nothing of each other.
+// with differences, and in single precision with double. A few are compiled into loops as well: gradients
+// against differences, single precision against double, and samples that know nothing of each other.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct composition {
     std::size_t there = 4;
     while (there < all.size()) {
       nn::tensor const a = all[draw(there)], b = all[draw(there)];
-      all[there++] = step(layer, draw(18), a, b);
+      all[there++] = step(layer, draw(20), a, b);
     }
     nn::tensor sum = nn::tanh(all[0]);
     for (std::size_t i = 1; i < all.size(); ++i) sum = sum + 0.3 * all[i];
@@ -81,6 +82,10 @@ struct composition {
         return spans(nn::channels) ? nn::softmax(a) * b : nn::tanh(a) + b;
       case 16:
         return spans(nn::places) ? nn::max(a, nn::places) * nn::tanh(b) : a + b;
+      case 17:
+        return spans(nn::places) ? 0.5 * nn::cumsum(a, nn::places) - b : a - b;
+      case 18:
+        return spans(nn::channels) ? nn::tanh(nn::cumsum(a, nn::channels)) * b : a * b;
       default:
         return spans(nn::channels) ? nn::logsumexp(a, nn::channels) - b : b - a;
     }
@@ -112,11 +117,11 @@ TEST_CASE("compositions of operations") {
 
 /// The values of nodes, each as its operation defines it. A value has an element for each of all samples,
 /// places and channels, also along axes that its node lacks.
+template <class T>
 struct by_definition {
   edl::shape in;
   int batch;
-  std::vector<double> x = numbers<double>(size(), 1), dy = numbers<double>(size(), 2);
-  std::vector<double> variables = numbers<double>(40, 3);
+  std::vector<T> x, dy, variables;
 
   std::size_t size() const { return std::size_t(batch) * in.size(); }
   std::size_t count(nn::axes along) const {
@@ -129,8 +134,8 @@ struct by_definition {
     if (has(over, nn::places)) at = at * places + i / c % places;
     return has(over, nn::channels) ? at * c + i % c : at;
   }
-  double element(expression::node const& n, std::size_t i, auto const& of) const {
-    double y = 0;
+  T element(expression::node const& n, std::size_t i, auto const& of) const {
+    T y = 0;
     [&]<int... O>(std::integer_sequence<int, O...>) {
       (void)((int(n.what) == O &&
               (y = expression::compute<expression::operation(O)>(of(n.a, i), of(n.b, i), of(n.c, i)),
@@ -140,28 +145,35 @@ struct by_definition {
     return y;
   }
   template <class Nodes>
-  std::vector<std::vector<double>> values(Nodes const& nodes) const {
+  std::vector<std::vector<T>> values(Nodes const& nodes) const {
     using enum expression::operation;
-    std::vector<std::vector<double>> all;
-    auto const of = [&](int k, std::size_t i) { return k < 0 ? 0 : all[std::size_t(k)][i]; };
+    std::vector<std::vector<T>> all;
+    all.reserve(std::size_t(nodes.size));
+    auto const of = [&](int k, std::size_t i) { return k < 0 ? T(0) : all[std::size_t(k)][i]; };
     for (int k = 0; k < nodes.size; ++k) {
       expression::node const& n = nodes[k];
-      std::vector<double> y(size());
+      std::vector<T> y(size());
       if (is_reduction(n.what)) {
         nn::axes const kept = without(expression::all_axes, n.along);
-        std::vector<double> sums(count(kept), n.what == peak ? -1e300 : 0);
+        std::vector<T> sums(count(kept), n.what == peak ? std::numeric_limits<T>::lowest() : T(0));
         for (std::size_t i = 0; i < size(); ++i) {
-          double& sum = sums[index(i, kept)];
+          T& sum = sums[index(i, kept)];
           sum = n.what == peak ? std::max(sum, of(n.a, i)) : sum + of(n.a, i);
         }
         for (std::size_t i = 0; i < size(); ++i) y[i] = sums[index(i, kept)];
+      } else if (is_scan(n.what)) {
+        std::size_t const at = n.along == nn::channels ? 1 : std::size_t(in.channels);
+        std::size_t const length = count(n.along);
+        for (std::size_t i = 0; i < size(); ++i)
+          for (std::size_t j = 0, own = i / at % length; j < length; ++j)
+            if (n.what == cumsum ? j <= own : j >= own) y[i] += of(n.a, i - own * at + j * at);
       } else {
         for (std::size_t i = 0; i < size(); ++i)
           y[i] = n.what == input      ? x[i]
                  : n.what == slope    ? dy[i]
                  : n.what == variable ? variables[std::size_t(n.index) * 10 + index(i, n.over)]
-                 : n.what == constant ? n.value
-                 : n.what == extent   ? double(count(n.along))
+                 : n.what == constant ? T(n.value)
+                 : n.what == extent   ? T(count(n.along))
                                       : element(n, i, of);
       }
       all.push_back(std::move(y));
@@ -169,6 +181,30 @@ struct by_definition {
     return all;
   }
 };
+
+std::vector<float> narrow(std::vector<double> const& of) { return {of.begin(), of.end()}; }
+
+/// How far single precision is from double in a derivative's outputs: in units of its precision, of the
+/// greatest value that occurs. Each of the few operations rounds by half a unit of what it computes with, and
+/// later ones multiply that by slopes that occur as values too.
+double error_of_single(by_definition<double> const& with, expression::derivative const& d, int result,
+                       std::vector<std::vector<double>> const& wide) {
+  by_definition<float> const same{with.in, with.batch, narrow(with.x), narrow(with.dy),
+                                  narrow(with.variables)};
+  auto const single = same.values(d.nodes);
+  double size = 1, most = 0;
+  for (auto const& of : wide)
+    for (double const v : of) size = std::max(size, std::abs(v));
+  std::vector<int> outputs{result, d.input};
+  for (int const v : d.variables)
+    if (v >= 0) outputs.push_back(v);
+  for (int const k : outputs)
+    for (std::size_t i = 0; i < with.size(); ++i) {
+      double const off = std::abs(double(single[std::size_t(k)][i]) - wide[std::size_t(k)][i]);
+      if (most == most && !(off <= most)) most = off;  // a NaN stays
+    }
+  return most / size / double(std::numeric_limits<float>::epsilon());
+}
 
 TEST_CASE("derivatives of many compositions") {
   for (std::uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
@@ -183,9 +219,15 @@ TEST_CASE("derivatives of many compositions") {
     CHECK(expression::scheduler::forward(form, backward).block_count > 0);
     CHECK(backward.block_count > 0);
 
-    by_definition with{.in = in, .batch = 2};
-    for (double& v : with.variables) v = 1 + 0.3 * v;
+    auto const of_floats = [](std::size_t n, unsigned which) {  // which both precisions have
+      auto const drawn = numbers<float>(n, which);
+      return std::vector<double>(drawn.begin(), drawn.end());
+    };
+    std::size_t const size = 2 * in.size();
+    by_definition<double> with{in, 2, of_floats(size, 1), of_floats(size, 2), of_floats(40, 3)};
+    for (double& v : with.variables) v = double(float(1 + 0.3 * v));
     auto const derived = with.values(d.nodes);
+    CHECK(error_of_single(with, d, form.result, derived) < 4);  // the greatest of these is 1.7
     auto const total = [&] {
       auto const y = with.values(form.nodes)[std::size_t(form.result)];
       double sum = 0;

@@ -132,6 +132,57 @@ TEST_CASE("a trained slope learns") {
   for (double slope : h.parameters) CHECK(slope == doctest::Approx(3).epsilon(0.05));
 }
 
+struct own_dropout {
+  double rate = 0.5;
+  constexpr auto forward(auto x, auto& layer) const {
+    auto const kept = layer.random_uniform() >= rate;
+    return nn::where(layer.training(), x * kept / (1 - rate), x);
+  }
+};
+/// Noise of whole rows, and of whole samples, with a trained size.
+struct noise {
+  constexpr auto forward(auto x, auto& layer) const {
+    auto const size = layer.variable("size", x.channels(), nn::constant{1});
+    return nn::where(layer.training(), x + size * layer.random_normal(nn::channels), x) *
+           (1 + layer.random_uniform({}));
+  }
+};
+
+TEST_CASE("random numbers are the same in both passes, and a function of layer, step and element") {
+  check_gradients(own_dropout{}, {3, 2, 5});
+  check_gradients(noise{}, {3, 2, 5});
+  check_gradients(noise{}, {1, 1, 1}, edl::mode::evaluation);
+  lone_layer<own_dropout> h{.l = {.rate = 0.25}, .in = {8, 8, 5}, .batch = 20};
+  h.forward();
+  h.backward();
+  auto const first = h.y;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < h.x.size(); ++i) {
+    bool const keep = h.random.child(0).uniform(i) >= 0.25f;
+    kept += keep;
+    REQUIRE(h.y[i] == doctest::Approx(keep ? h.x[i] / 0.75 : 0));
+    REQUIRE(h.dx[i] == doctest::Approx(keep ? h.dy[i] / 0.75 : 0));
+  }
+  CHECK(double(kept) / double(h.x.size()) == doctest::Approx(0.75).epsilon(0.02));
+  check_single(h);
+  h.forward();  // as after a restart
+  CHECK(h.y == first);
+  h.random.step += 1;
+  h.forward();
+  CHECK(h.y != first);
+  h.mode = edl::mode::evaluation;
+  h.forward();
+  CHECK(h.y == h.x);
+
+  lone_layer<noise> n{.l = {}, .in = {2, 1, 3}, .batch = 2};
+  n.x.assign(12, 0);
+  n.parameters.assign(3, 1);
+  n.forward();
+  for (std::size_t i = 0; i < 12; ++i)  // a number for each channel, another factor for each sample
+    CHECK(n.y[i] == doctest::Approx(n.random.child(0).normal(i / 6 * 3 + i % 3) *
+                                    (1 + double(n.random.child(1).uniform(i / 6)))));
+}
+
 struct wrong_length {
   constexpr auto forward(auto x, auto& layer) const {
     return x * layer.variable("a", nn::axis_length{nn::channels, 5}, nn::constant{1});
@@ -178,7 +229,13 @@ constexpr auto by_power = [](auto x) { (void)nn::pow(x, 3); };
 constexpr auto by_activation = [](auto x) { (void)nn::mish(x); };
 constexpr auto by_softmax = [](auto x) { (void)nn::log_softmax(x); };
 constexpr auto by_variance = [](auto x) { (void)nn::variance(x); };
+constexpr auto by_sums = [](auto x) { (void)nn::cumsum(x, nn::channels | nn::places); };
 constexpr auto by_axes = [](auto x) { (void)nn::softmax(nn::sum(x), nn::channels); };
+
+/// Noise in evaluation, too.
+struct always_random {
+  constexpr auto forward(auto x, auto& layer) const { return x + layer.random_normal(); }
+};
 
 struct by_option {
   bool twice = false;
@@ -201,6 +258,7 @@ TEST_CASE("what does not fit is told by kind, line and shapes") {
   CHECK(of(for_nothing{}) == kind::unused_tensor);
   CHECK(of(no_axis{}) == kind::axis_of_reduction);
   CHECK(of(no_input{}) == kind::result_without_input);
+  CHECK(of(always_random{}) == kind::random_outside_training);
 
   auto const line = [](auto const& l) {
     return nn::expression::form_of(l, {2, 2, 4}).wrong.line - first_line;
@@ -213,7 +271,9 @@ TEST_CASE("what does not fit is told by kind, line and shapes") {
   CHECK(line(wasteful<by_activation>{}) == 5);
   CHECK(line(wasteful<by_softmax>{}) == 6);
   CHECK(line(wasteful<by_variance>{}) == 7);
-  CHECK(line(wasteful<by_axes>{}) == 8);
+  CHECK(line(wasteful<by_sums>{}) == 8);
+  CHECK(of(wasteful<by_sums>{}) == kind::axis_of_cumsum);
+  CHECK(line(wasteful<by_axes>{}) == 9);
   CHECK(of(wasteful<by_axes>{}) == kind::axis_of_reduction);
 
   CHECK(nn::as_layer(by_option{.twice = true}).wrong({2, 2, 4}).what == kind::depends_on_options);

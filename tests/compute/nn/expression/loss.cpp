@@ -102,6 +102,40 @@ TEST_CASE("a loss of classes, with weights of them") {
   }
 }
 
+/// Outside of two bounds.
+struct outside {
+  static constexpr int labels = 2;
+  constexpr auto loss(auto output, auto label) const {
+    return nn::mean(nn::square(nn::max(label[0] - output, 0) + nn::max(output - label[1], 0)));
+  }
+};
+
+TEST_CASE("a label that is a list of numbers, also with weights of samples") {
+  using loss = nn::derived_loss<outside>;
+  static_assert(std::same_as<loss::label, float> && !loss::class_labels && loss::own_labels);
+  CHECK(loss::labels({1, 1, 3}) == 2);
+  CHECK(loss::valid(-3, {}));
+  CHECK(!loss::valid(std::numeric_limits<float>::quiet_NaN(), {}));
+  std::vector<float> const bounds{0, 1, -2, 2};  // of two records with two outputs
+  CHECK(check::value(outside{}, {.channels = 2}, 2, std::vector<double>{-1, 0.5, 3, -4}, bounds) ==
+        doctest::Approx((1 + 0 + 1 + 4) / 4.0));
+  check::gradient(outside{}, {.channels = 2}, 2, {-1, 0.5, 3, -4}, bounds);
+  check::gradient(outside{}, {}, 24, check::normal<double>(24, 1, 2), check::normal<float>(48, 2));
+
+  constexpr nn::sample_weighted weighted{outside{}};
+  static_assert(std::same_as<decltype(weighted.loss), loss> && decltype(weighted)::own_labels);
+  CHECK(weighted.labels({.channels = 2}) == 3);
+  CHECK(!weighted.valid(-1, {.channels = 2}, 2));
+  std::vector<float> const with_weights{0, 1, 2, -2, 2, 0.5f};
+  CHECK(check::value(weighted, {.channels = 2}, 2, std::vector<double>{-1, 0.5, 3, -4}, with_weights) ==
+        doctest::Approx((2 * (1 + 0) + 0.5 * (1 + 4)) / 4.0));
+  check::gradient(weighted, {.channels = 2}, 2, {-1, 0.5, 3, -4}, with_weights);
+
+  constexpr auto heads = nn::heads(nn::head<"span", 1>(outside{}), nn::head<"cost", 1>(quantile{}));
+  CHECK(heads.labels({.channels = 2}) == 3);
+  CHECK(check::value(heads, {.channels = 2}, 1, std::vector<float>{3, 1}, {0, 1, 2}) == doctest::Approx(4.5));
+}
+
 TEST_CASE("labels are finite numbers, options are asked, and heads and sample weights take such a loss") {
   using loss = nn::derived_loss<quantile>;
   CHECK(loss::valid(-3, {}));

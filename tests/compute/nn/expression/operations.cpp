@@ -190,9 +190,50 @@ TEST_CASE("the number of the greatest element, and one-hot of it") {
   CHECK(p.y == std::vector{1.0, 1.0, 1.0, 0.0, 0.0, 0.0});
 }
 
+TEST_CASE("cumulative sums, and their gradients") {
+  auto const row =
+      at<[](auto x) { return nn::cumsum(x, nn::channels) * x; }>(std::array{3.0, -1.0, 2.0, 0.5});
+  CHECK(row[0] == std::array{9.0, -2.0, 8.0, 2.25});
+  CHECK(row[1] == std::array{7.5, 3.5, 6.5, 5.0});
+  lone_layer<function_of<[](auto x) { return nn::cumsum(x, nn::places); }>> h{
+      .l = {}, .in = {3, 1, 2}, .batch = 2};
+  h.x = {1, 10, 2, 20, 3, 30, 5, 0, 6, 0, 7, 1};
+  h.forward();
+  CHECK(h.y == std::vector<double>{1, 10, 3, 30, 6, 60, 5, 0, 11, 0, 18, 1});
+  h.dy = {1, 0, 0, 0, 0, 2, 1, 0, 10, 0, 100, 0};
+  h.backward();
+  CHECK(h.dx == std::vector<double>{1, 2, 0, 2, 0, 2, 111, 0, 110, 0, 100, 0});
+
+  // Of values that are stored, computed, smaller than a sample or the result, and one after another.
+  check_function<[](auto x) { return nn::cumsum(x, nn::channels); }>();
+  check_function<[](auto x) { return nn::tanh(nn::cumsum(nn::exp(x) * x, nn::places)) * x; }>();
+  check_function<[](auto x) { return nn::softmax(nn::cumsum(nn::cumsum(x, nn::places), nn::channels)); }>();
+  check_function<[](auto x) {
+    return nn::cumsum(nn::mean(x, nn::places), nn::channels) * x +
+           nn::mean(nn::cumsum(nn::sum(x, nn::channels), nn::places), nn::places);
+  }>();
+  check_function<[](auto x) {
+    return nn::max(nn::cumsum(nn::softmax(x), nn::channels), nn::channels) - nn::cumsum(x * x, nn::places);
+  }>();
+}
+
+/// Steps along an axis whose sums are what counts: of variables alone.
+struct monotone {
+  constexpr auto forward(auto x, auto& layer) const {
+    auto const wide = layer.variable("wide", x.channels(), nn::constant{0.5});
+    auto const tall = layer.variable("tall", x.places(), nn::constant{0.25});
+    return nn::cumsum(nn::exp(wide), nn::channels) * x + nn::cumsum(tall, nn::places);
+  }
+};
+
+TEST_CASE("gradients of cumulative sums of variables") {
+  for (edl::shape const in : {edl::shape{2, 3, 11}, {3, 2, 1}, {1, 1, 1}}) check_gradients(monotone{}, in);
+}
+
 TEST_CASE("an empty batch") {
-  lone_layer<function_of<[](auto x) { return nn::softmax(x) * nn::mean(x, nn::places); }>> h{
-      .l = {}, .in = {1, 2, 3}, .batch = 0};
+  lone_layer<
+      function_of<[](auto x) { return nn::cumsum(nn::softmax(x) * nn::mean(x, nn::places), nn::places); }>>
+      h{.l = {}, .in = {1, 2, 3}, .batch = 0};
   h.forward();
   h.backward();
   CHECK(h.y.empty());

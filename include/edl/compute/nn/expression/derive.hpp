@@ -120,7 +120,7 @@ class deriver {
   /// Adds to the gradient of node `to`. `slope` is the contribution of each element of a tensor over `full`.
   constexpr void send(int to, int slope, axes full) {
     operation const leaf = d_.nodes[to].what;
-    if (is_number(to) || leaf == operation::label || leaf == operation::position) return;
+    if (is_leaf(leaf) && leaf != operation::input && leaf != operation::variable) return;
     axes const spread = without(full, over(to));  // the operand was broadcast along these
     axes const even = without(spread, over(slope));
     if (even != axes{}) slope = times(slope, put({.what = operation::extent, .along = even}));
@@ -182,6 +182,12 @@ class deriver {
         return send(a, choose(less(none, a), slope, choose(less(a, none), negative(slope), none)), all);
       case operation::sum:
         return send(a, slope, over(a));
+      case operation::cumsum: {
+        if (over(slope) != all) slope = put({.what = operation::same, .over = all, .a = std::int16_t(slope)});
+        node const back{
+            .what = operation::cumsum_back, .over = all, .along = n.along, .a = std::int16_t(slope)};
+        return send(a, put(back), all);
+      }
       case operation::peak: {
         int const is = make(operation::equal, a, y);
         return send(a, times(is, over_by(slope, sum(is, n.along))), over(a));
@@ -199,7 +205,7 @@ class deriver {
   }
   constexpr bool is_number(int i) const {
     operation const o = d_.nodes[i].what;
-    return o == operation::constant || o == operation::extent;
+    return o == operation::constant || o == operation::extent || o == operation::training;
   }
 
   derivative d_{};

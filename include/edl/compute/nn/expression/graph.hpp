@@ -34,11 +34,14 @@ inline constexpr axes all_axes = channels | places | samples;
 /// The operation of a node of an expression.
 enum class operation : std::uint8_t {
   input,     ///< the layer's input
-  label,     ///< of a loss; 0: its labels, 1: the weights of samples
+  label,     ///< of a loss; 0: its labels, 1: the weights of samples; of a list: its number `index`
   slope,     ///< the gradient that the backward pass receives
   variable,  ///< number `index`
   constant,  ///< number `index` of the author's constants, or `value` if that is −1
   extent,    ///< number of elements of `along`
+  training,  ///< 1 in training, 0 otherwise
+  uniform,   ///< random numbers of stream `index`
+  normal,    ///< the same, of the standard normal distribution
   position,  ///< of an element along its only axis: 0, 1, …
   same,
   add,
@@ -63,16 +66,21 @@ enum class operation : std::uint8_t {
   normal_bell,  ///< exp(−x² / 2)
   square_root,
   absolute,
-  stop,  ///< its operand, without a gradient
-  sum,   ///< over `along`
-  peak   ///< the greatest over `along`
+  stop,         ///< its operand, without a gradient
+  cumsum,       ///< the sum of the elements up to each along `along`, which is one axis
+  cumsum_back,  ///< the same from the last element
+  sum,          ///< over `along`
+  peak          ///< the greatest over `along`
 };
 
 /// Nodes of a forward pass and its gradient together.
 inline constexpr std::size_t most_derived = 512;
 
 constexpr bool is_leaf(operation o) { return o <= operation::position; }
+constexpr bool is_random(operation o) { return o == operation::uniform || o == operation::normal; }
 constexpr bool is_reduction(operation o) { return o >= operation::sum; }
+/// Whether its operand must be complete along an axis before it begins.
+constexpr bool is_scan(operation o) { return o == operation::cumsum || o == operation::cumsum_back; }
 /// Whether it costs more than storing and loading its result.
 constexpr bool is_dear(operation o) {
   return o == operation::power || (o >= operation::exp && o <= operation::square_root);
@@ -81,7 +89,7 @@ constexpr bool is_dear(operation o) {
 struct node {
   operation what = operation::constant;
   axes over{};   ///< of its value
-  axes along{};  ///< of a reduction
+  axes along{};  ///< of a reduction or a cumulative sum
   std::int16_t a = -1, b = -1, c = -1;
   std::int16_t index = -1;
   double value = 0;
@@ -121,7 +129,7 @@ struct form {
 
   node_list<most_nodes> nodes{};
   std::array<declared, most_variables> variables{};
-  int variable_count = 0, constants = 0;
+  int variable_count = 0, constants = 0, streams = 0;
   int result = -1;
   mistake wrong{};
 

@@ -19,6 +19,7 @@ template <class T>
 struct frame {
   std::array<T*, program::most_slots> at;
   std::array<std::size_t, program::most_slots> by_sample, by_row;
+  std::size_t places, channels;  ///< of a sample
 };
 
 /// exp(z); 0 if single precision has no normal number for it.
@@ -177,6 +178,30 @@ struct loops {
     }
   }
 
+  /// A cumulative sum of a sample, from the first element or from the last.
+  template <int Node, class T>
+  static void scan(frame<T> const& f, std::size_t sample) {
+    constexpr node n = P.nodes.all[std::size_t(Node)];
+    constexpr int from = P.slot_of[std::size_t(n.a)], to = P.slot_of[std::size_t(Node)];
+    constexpr bool back = n.what == operation::cumsum_back;
+    std::size_t const rows = has(n.over, places) ? f.places : 1, row = has(n.over, channels) ? f.channels : 1;
+    T const* before = nullptr;
+    for (std::size_t k = 0; k < rows; ++k) {
+      std::size_t const r = back ? rows - 1 - k : k;
+      T const* const x = pointer<from>(f, sample, r);
+      T* const y = pointer<to>(f, sample, r);
+      T sum = 0;
+      for (std::size_t j = 0; j < row; ++j) {
+        std::size_t const i = back ? row - 1 - j : j;
+        if constexpr (n.along == channels)
+          y[i] = sum += x[i];
+        else
+          y[i] = before == nullptr ? x[i] : x[i] + before[i];
+      }
+      before = y;
+    }
+  }
+
   template <int Node, class T>
   [[gnu::always_inline]] static void scalar(frame<T> const& f, std::size_t sample, std::size_t row) {
     constexpr node n = P.nodes.all[std::size_t(Node)];
@@ -187,7 +212,9 @@ struct loops {
         return *pointer<P.slot_of[std::size_t(Of)]>(f, sample, row);
     };
     T* const to = pointer<P.slot_of[std::size_t(Node)]>(f, sample, row);
-    if constexpr (is_reduction(n.what))
+    if constexpr (is_scan(n.what))
+      scan<Node>(f, sample);
+    else if constexpr (is_reduction(n.what))
       *to = join<n.what>(*to, value.template operator()<n.a>());
     else
       *to = compute<n.what>(value.template operator()<n.a>(), value.template operator()<n.b>(),

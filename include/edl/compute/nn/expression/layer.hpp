@@ -100,16 +100,31 @@ struct derived {
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
     using T = typename D::scalar;
     auto const f = now(a.in);
-    expression::run<expression::compiled<L>::forward, T>(
-        p.device, {f, a.in, std::size_t(a.batch), a.x, {}, a.parameters, a.y, {}, {}, a.saved});
+    bool const training = p.mode == mode::training;
+    constexpr auto const& program = expression::compiled<L>::forward;
+    if constexpr (expression::draws(program))
+      expression::draw_into_kept<T>(p.device, program, a.in, std::size_t(a.batch), a.saved, p.random,
+                                    training);
+    expression::run<program, T>(
+        p.device, {f, a.in, std::size_t(a.batch), a.x, {}, a.parameters, a.y, {}, {}, a.saved, {}, training});
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     using T = typename D::scalar;
     auto const f = now(a.in);
     std::span<T> const y{const_cast<T*>(a.y.data()), a.y.size()};
-    expression::run<expression::compiled<L>::backward, T>(
-        p.device, {f, a.in, std::size_t(a.batch), a.x, a.dy, a.parameters, y, a.dx, a.gradients, a.saved});
+    expression::run<expression::compiled<L>::backward, T>(p.device, {f,
+                                                                     a.in,
+                                                                     std::size_t(a.batch),
+                                                                     a.x,
+                                                                     a.dy,
+                                                                     a.parameters,
+                                                                     y,
+                                                                     a.dx,
+                                                                     a.gradients,
+                                                                     a.saved,
+                                                                     {},
+                                                                     p.mode == mode::training});
   }
 
   /// The form with the constants of these options.

@@ -14,11 +14,13 @@ namespace edl::nn {
 
 /// A loss of one record: `constexpr auto loss(auto output, auto label) const` takes two tensors, with a label
 /// for each output, and returns a tensor that is one number. With `static constexpr bool class_labels = true`
-/// the label is the number of a class, one for each record: `one_hot(label, output.channels())`.
+/// the label is the number of a class, one for each record: `one_hot(label, output.channels())`. With `static
+/// constexpr int labels = 2` it is a list of so many numbers, `label[0]` and `label[1]`.
 template <class L>
-concept is_loss_expression = std::copyable<L> && !loss_function<L> && requires(L const& l, tensor x) {
-  { l.loss(x, x) } -> std::convertible_to<tensor>;
-};
+concept is_loss_expression = std::copyable<L> && !loss_function<L> &&
+                             requires(L const& l, tensor x, expression::label_argument<L> label) {
+                               { l.loss(x, label) } -> std::convertible_to<tensor>;
+                             };
 
 namespace expression {
 
@@ -37,7 +39,12 @@ inline constexpr bool weighs_classes =
 template <class L>
 constexpr form loss_form_of(L const& l, shape output) {
   scope s(output);
-  tensor y = l.loss(s.input(), s.label(is_of_classes<L>() ? samples : all_axes));
+  label_argument<L> label;
+  if constexpr (constexpr std::size_t n = listed_labels<L>(); n > 0)
+    for (std::size_t i = 0; i < n; ++i) label[i] = s.label(samples, i);
+  else
+    label = s.label(is_of_classes<L>() ? samples : all_axes);
+  tensor y = l.loss(s.input(), label);
   if constexpr (weighs_classes<L>) y = s.add(operation::multiply, 0, y, s.weight());
   return s.finish(y, true);
 }
@@ -66,9 +73,16 @@ struct derived_loss {
   L source;
 
   static constexpr bool class_labels = expression::is_of_classes<L>();
+  static constexpr std::size_t listed = expression::listed_labels<L>();
+  static_assert(!class_labels || listed == 0,
+                "edl: the label of this loss is either the number of a class (`class_labels`) or a list of "
+                "numbers (`labels`), and not both");
+  static constexpr bool own_labels = listed > 0;
   static constexpr bool weighs_classes = expression::weighs_classes<L>;
   using label = std::conditional_t<class_labels, std::int32_t, float>;
-  static constexpr std::size_t labels(shape output) { return class_labels ? 1 : output.size(); }
+  static constexpr std::size_t labels(shape output) {
+    return class_labels ? 1 : listed > 0 ? listed : output.size();
+  }
   static constexpr bool valid(label l, shape output) {
     if constexpr (requires { L::valid(l, output); })
       return L::valid(l, output);
@@ -92,7 +106,12 @@ struct derived_loss {
     T mean = 0;
     expression::this_thread<T> on;
     view<T> labels;
-    if constexpr (std::same_as<T, label>) {
+    if constexpr (listed > 0) {
+      auto const wide = on.room(0, 2, truth.size());
+      for (std::size_t i = 0; i < truth.size(); ++i)
+        wide[i % listed * std::size_t(batch) + i / listed] = T(truth[i]);
+      labels = wide;
+    } else if constexpr (std::same_as<T, label>) {
       labels = truth;
     } else {
       std::size_t const n = truth.size();

@@ -25,6 +25,9 @@ enum class mistake_kind {
   axis_of_reduction,
   number_for_axes,
   axes_of_positions,
+  axis_of_cumsum,
+  random_outside_training,
+  running_statistics,
   result_without_input,
   loss_is_no_number,
   tensor_of_another_layer,
@@ -86,6 +89,18 @@ struct forward_pass_of {
       what != axes_of_positions,
       "edl: nn::argmax and nn::one_hot are along one axis, nn::channels or nn::places, in the `line` "
       "that is named above");
+  static_assert(
+      what != axis_of_cumsum,
+      "edl: nn::cumsum is along one axis that its tensor (`first`) has, nn::channels or nn::places, in the "
+      "`line` that is named above");
+  static_assert(
+      what != random_outside_training,
+      "edl: `forward` of this layer draws random numbers, and does not say what it does in evaluation: "
+      "nn::where(layer.training(), …, x); see the `line` that is named above");
+  static_assert(
+      what != running_statistics,
+      "edl: an expression has no running statistics (`layer.statistic`): `nn::batch_norm` has them, "
+      "and so may a layer with kernels of your own; see the `line` that is named above");
   static_assert(what != result_without_input,
                 "edl: what `forward` of this layer returns does not depend on its input");
   static_assert(what != loss_is_no_number,

@@ -137,6 +137,11 @@ constexpr tensor argmax(tensor x, axes along, expression::source_line line = {})
 constexpr tensor one_hot(tensor index, axis_length axis, expression::source_line line = {}) {
   return equal(index, index.within->positions(axis.axis, line.number), line);
 }
+/// The sum of the elements up to each, itself included, along `along`: nn::channels, or nn::places row by
+/// row.
+constexpr tensor cumsum(tensor x, axes along, expression::source_line line = {}) {
+  return x.within->accumulate(x, along, line.number);
+}
 /// The mean of the squared deviations from the mean.
 constexpr tensor variance(tensor x, expression::reduced_axes along = {}, expression::source_line line = {}) {
   expression::written_at const here(x, line);

@@ -4,14 +4,17 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "edl/compute/device/cpu/basic_cpu.hpp"
+#include "edl/compute/device/cpu/draw_blocks.hpp"
 #include "edl/compute/device/cpu/rows.hpp"
 #include "edl/compute/nn/carve.hpp"
 #include "edl/compute/nn/expression/kernel.hpp"
 #include "edl/compute/nn/expression/schedule.hpp"
+#include "edl/core/random.hpp"
 
 namespace edl::nn::expression {
 
@@ -35,6 +38,7 @@ struct call {
   view<T> x, dy, variables;
   std::span<T> y, dx, gradients, kept;
   view<T> labels{};
+  bool training = true;
 };
 
 /// Computes without a device: one thread with its own memory, which grows to the largest size requested.
@@ -73,6 +77,8 @@ inline std::size_t own_size(program const& p, slot const& s, shape in, cut const
     case memory::own:
       if (c) return has(s.over, places) ? by.length : std::size_t(in.channels);
       return has(s.over, places) && !p.by_rows ? of_sample(places, in) : 1;
+    case memory::own_sample:
+      return of_sample(s.over, in);
     case memory::total:
       return 2 * (has(s.over, places) ? of_sample(s.over, in) : c ? by.length : 1);
     case memory::variable:
@@ -89,6 +95,7 @@ template <class T>
 frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* numbers, T const* positions,
               T* shared, T* own, bool in_samples) {
   frame<T> f;
+  f.channels = std::size_t(a.in.channels), f.places = a.in.size() / f.channels;
   auto const put = [&](std::size_t s, T const* at, std::size_t by_sample, std::size_t by_row) {
     f.at[s] = const_cast<T*>(at), f.by_sample[s] = by_sample, f.by_row[s] = by_row;
   };
@@ -119,7 +126,7 @@ frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* number
         break;
       case memory::label:
         external(a.labels.data() +
-                 (s.index > 0 ? a.labels.size() / 2 : 0));  // the weights are behind the labels
+                 std::size_t(s.index) * a.batch);  // the first of all samples, then the second, …
         break;
       case memory::slope:
         external(a.dy.data());
@@ -167,6 +174,9 @@ frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* number
       case memory::own:
         put(i, own, 0, s.over == (samples | places) && !p.by_rows ? 1 : 0);
         break;
+      case memory::own_sample:
+        put(i, own, 0, row);
+        break;
       case memory::nowhere:
         break;
     }
@@ -183,7 +193,9 @@ void numbers_of(program const& p, call<T> const& a, T* to) {
     if (s.where != memory::number) continue;
     node const& n = p.nodes[s.of];
     double value = n.value;
-    if (n.what == operation::extent)
+    if (n.what == operation::training)
+      value = a.training ? 1 : 0;
+    else if (n.what == operation::extent)
       value = double(of_sample(n.along, a.in)) * (has(n.along, samples) ? double(a.batch) : 1);
     else if (n.index >= 0)
       value = a.now.nodes[s.of].value;
@@ -218,6 +230,44 @@ void join_threads(program const& p, std::span<frame<T>> of, shape in, cut const&
     if (has(s.over, places)) continue;
     std::size_t const c = has(s.over, channels) ? std::size_t(in.channels) : 1;
     for (std::size_t i = c; i < n; ++i) all[i % c] += all[i];
+  }
+}
+
+constexpr bool draws(program const& p) {
+  for (int k = 0; k < p.kept_count; ++k)
+    if (is_random(p.nodes[p.kept[std::size_t(k)]].what)) return true;
+  return false;
+}
+
+/// Draws the random numbers of a forward pass into what is kept for the backward pass; zeros outside of
+/// training.
+template <class T>
+void draw_into_kept(basic_backend<T>& on, program const& p, shape in, std::size_t batch, std::span<T> kept,
+                    random_stream const& random, bool training) {
+  auto& cpu = dynamic_cast<basic_cpu<T>&>(on);
+  for (int k = 0; k < p.kept_count; ++k) {
+    node const& n = p.nodes[p.kept[std::size_t(k)]];
+    std::size_t const all = batch * of_sample(n.over, in);
+    std::span<T> const to = kept.first(all);
+    kept = kept.subspan(rounded(all));
+    if (!is_random(n.what)) continue;
+    random_stream const own = random.child(std::uint64_t(n.index));
+    constexpr std::size_t lanes = 256;
+    std::size_t const groups = (all + lanes - 1) / lanes;
+    cpu.share(groups, cpu.parts(groups, 16), [&](std::size_t begin, std::size_t end, int) {
+      std::array<std::uint32_t, lanes> drawn;
+      for (std::size_t i = begin * lanes; i < std::min(end * lanes, all); i += lanes) {
+        std::size_t const count = std::min(lanes, all - i);
+        if (!training) {
+          std::fill_n(&to[i], count, T(0));
+        } else if (n.what == operation::normal) {
+          for (std::size_t j = 0; j < count; ++j) to[i + j] = T(own.normal(i + j));
+        } else {
+          edl::detail::draw_blocks(own, i / 4, drawn);
+          for (std::size_t j = 0; j < count; ++j) to[i + j] = T(drawn[j] >> 8) * T(0x1p-24);
+        }
+      }
+    });
   }
 }
 

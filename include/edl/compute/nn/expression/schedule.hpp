@@ -27,7 +27,8 @@ enum class memory : std::uint8_t {
   kept,               ///< number `index` of the values that the forward pass stores for the backward pass
   shared,             ///< of one call, for all threads
   total,              ///< the same, and each thread adds to one of its own
-  own                 ///< of one thread
+  own,                ///< of one thread
+  own_sample          ///< of one thread, with all places of its sample
 };
 
 struct slot {
@@ -155,10 +156,13 @@ class scheduler {
 
   constexpr void mark_live() {
     for (int k = 0; k < output_count_; ++k) live_[std::size_t(outputs_[std::size_t(k)].node)] = true;
+    for (int i = 0; i < forward_; ++i)
+      if (is_random(at(i).what)) live_[std::size_t(i)] = true;  // the forward pass keeps them in any case
     for (int i = p_.nodes.size; i-- > 0;) {
       if (!live(i)) continue;
       bool const before = i < forward_;  // computed in the forward pass
-      bool const kept = before && is_reduction(at(i).what) && has(at(i).over, samples);
+      bool const sum = is_reduction(at(i).what) && has(at(i).over, samples);
+      bool const kept = before && (sum || is_random(at(i).what));
       bool const is_y = before && i == result_;
       leaf_[std::size_t(i)] = is_leaf(at(i).what) || kept || is_y;
       if (kept && !is_y) {
@@ -178,6 +182,7 @@ class scheduler {
   constexpr moment available(int i, std::int8_t run) const {
     moment const m = when_[std::size_t(i)];
     if (leaf(i) || m.run != run) return {run, 0, 0};
+    if (is_scan(at(i).what)) return {run, m.section, std::int8_t(m.turn + 1)};
     if (!is_reduction(at(i).what)) return m;
     if (has(at(i).along, samples)) return {std::int8_t(2), 0, 0};
     if (has(at(i).along, places)) return {run, std::int8_t(m.section + 1), 0};
@@ -200,7 +205,10 @@ class scheduler {
         if (of >= 0) m = std::max(m, available(of, run));
       if (m.run != run)
         throw error("edl: an expression needs a sum over all samples before it is through with them");
-      if (has(loop, places) && m.section % 2 == 0) m = {run, std::int8_t(m.section + 1), 0};
+      // A scan is between the sections of rows, because it takes a complete sample.
+      bool const scan = is_scan(at(i).what), odd = m.section % 2 == 1;
+      if (scan ? odd : has(loop, places) && !odd) m = {run, std::int8_t(m.section + 1), 0};
+      if (scan && !odd) ++m.turn;
       when_[std::size_t(i)] = m;
     }
   }
@@ -213,6 +221,9 @@ class scheduler {
   }
 
   constexpr void give_memory() {
+    std::array<bool, most_derived> scanned{};
+    for (int i = 0; i < p_.nodes.size; ++i)
+      if (live(i) && !leaf(i) && is_scan(at(i).what)) scanned[std::size_t(at(i).a)] = true;
     int numbers = 0;
     for (int k = 0; k < output_count_; ++k) {
       auto const& o = outputs_[std::size_t(k)];
@@ -241,6 +252,7 @@ class scheduler {
             break;
           case operation::constant:
           case operation::extent:
+          case operation::training:
             put(i, memory::number, numbers++);
             break;
           default:
@@ -250,6 +262,8 @@ class scheduler {
         put(i, has(n.along, samples) ? memory::total : has(n.over, samples) ? memory::own : memory::shared);
       } else if (!has(n.over, samples)) {
         put(i, memory::shared);
+      } else if (is_scan(n.what) || scanned[std::size_t(i)]) {
+        put(i, memory::own_sample);
       } else if (n.over != all_axes || (is_dear(n.what) && is_used_later(i))) {
         put(i, memory::own);
       }
@@ -275,11 +289,12 @@ class scheduler {
 
   /// Whether a block can load the node from memory.
   constexpr bool loadable(int i, moment now) const {
-    if (leaf(i) || is_reduction(at(i).what)) return true;
+    if (leaf(i) || is_reduction(at(i).what) || is_scan(at(i).what)) return true;
     if (p_.memory_of(i) < 0) return false;
     moment const m = when_[std::size_t(i)];
     if (m == now) return false;
-    return at(i).over != all_axes || m.section == now.section;
+    bool const whole = p_.slots[std::size_t(p_.memory_of(i))].where == memory::own_sample;
+    return at(i).over != all_axes || whole || m.section == now.section;
   }
 
   constexpr void make_blocks() {
@@ -306,7 +321,8 @@ class scheduler {
     for (int i = p_.nodes.size; i-- > 0;) {
       if (live(i) && !leaf(i) && p_.memory_of(i) >= 0 && when_[std::size_t(i)] == now) {
         done[std::size_t(i)] = true;
-        (inner(is_reduction(at(i).what) ? at(i).a : i) ? vectors : numbers)[std::size_t(i)] = true;
+        bool const in_vectors = inner(is_reduction(at(i).what) ? at(i).a : i) && !is_scan(at(i).what);
+        (in_vectors ? vectors : numbers)[std::size_t(i)] = true;
       }
       bool const computes =
           vectors[std::size_t(i)] || (wanted[std::size_t(i)] && inner(i) && !loadable(i, now));
@@ -361,6 +377,9 @@ class scheduler {
       if (over == (samples | places)) p_.by_blocks = false;
       if (is_reduction(n.what) && n.along == channels && has(n.over, samples)) p_.by_blocks = false;
       if (over == channels) p_.flat = false;
+      if (!is_scan(n.what) || leaf(i)) continue;
+      p_.by_rows = false;
+      if (n.along == places) p_.each_place = false;
     }
     for (int k = 0; k < p_.block_count; ++k) {
       moment const m = p_.blocks[std::size_t(k)].when;

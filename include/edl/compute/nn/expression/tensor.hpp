@@ -53,9 +53,9 @@ class scope {
   }
 
   constexpr tensor input() { return {this, 0}; }
-  /// For a loss: a label for each output, or with `samples` one for each sample.
-  constexpr tensor label(axes over = all_axes) {
-    return put({.what = operation::label, .over = over, .index = 0}, 0);
+  /// For a loss: a label for each output, or with `samples` one for each sample, which is one of a list.
+  constexpr tensor label(axes over = all_axes, std::size_t which = 0) {
+    return put({.what = operation::label, .over = over, .index = std::int16_t(which)}, 0);
   }
 
   /// For a loss of classes: the weight of each sample.
@@ -71,6 +71,23 @@ class scope {
   /// A trained variable that is one number.
   constexpr tensor variable(std::string_view name, initializer const& initial, source_line line = {}) {
     return declare({name, axes{}, extents(1), initial}, line.number);
+  }
+
+  /// 1 in training, 0 in evaluation and prediction: `nn::where(layer.training(), …, x)`.
+  constexpr tensor training() { return put({.what = operation::training}, 0); }
+  /// Random numbers in [0, 1), independent for each sample and along these axes. They are a function of
+  /// (seed, layer, step, element), and 0 outside of training. A layer that draws them uses `training()`.
+  constexpr tensor random_uniform(axes over = channels | places, source_line line = {}) {
+    return draw(operation::uniform, over, line.number);
+  }
+  /// The same from the normal distribution with mean 0 and variance 1.
+  constexpr tensor random_normal(axes over = channels | places, source_line line = {}) {
+    return draw(operation::normal, over, line.number);
+  }
+  /// A mistake: expressions have no running statistics.
+  constexpr tensor statistic(std::string_view, axis_length, initializer const&, source_line line = {}) {
+    fail({mistake_kind::running_statistics, line.number, {}, {}});
+    return input();
   }
 
   // ---- For operations ----
@@ -109,6 +126,14 @@ class scope {
     return put({.what = o, .over = without(over_of(a), along), .along = along, .a = std::int16_t(a.id)},
                line);
   }
+  constexpr tensor accumulate(tensor a, axes along, int line) {
+    if ((along != channels && along != places) || !has(over_of(a), along)) {
+      fail({mistake_kind::axis_of_cumsum, caller_ > 0 ? caller_ : line, extents_of(over_of(a), in_), {}});
+      return a;
+    }
+    return put({.what = operation::cumsum, .over = over_of(a), .along = along, .a = std::int16_t(a.id)},
+               line);
+  }
   constexpr axes over_of(tensor t) const { return form_.nodes[t.id].over; }
   constexpr shape in() const { return in_; }
 
@@ -121,6 +146,8 @@ class scope {
     }
     if (loss && over_of(result) != samples) fail({mistake_kind::loss_is_no_number, 0, {}, {}});
     if (!has(over_of(result), samples)) fail({mistake_kind::result_without_input, 0, {}, {}});
+    if (random_line_ > 0 && !asks_training())
+      fail({mistake_kind::random_outside_training, random_line_, {}, {}});
     // The result is a separate operation, so that it has its own memory.
     operation const last = form_.nodes[result.id].what;
     if (is_leaf(last) || is_reduction(last)) result = add(operation::same, 0, result);
@@ -149,6 +176,15 @@ class scope {
     if (lines_[std::size_t(t.id)] == 0) lines_[std::size_t(t.id)] = caller_ > 0 ? caller_ : line;
     return t;
   }
+  constexpr tensor draw(operation o, axes over, int line) {
+    random_line_ = line;
+    return put({.what = o, .over = over | samples, .index = std::int16_t(form_.streams++)}, line);
+  }
+  constexpr bool asks_training() const {
+    for (int i = 0; i < form_.nodes.size; ++i)
+      if (form_.nodes[i].what == operation::training) return true;
+    return false;
+  }
   constexpr tensor declare(declared const& v, int line) {
     for (int i = 0; i < form_.variable_count; ++i)
       if (form_.variables[std::size_t(i)].name == v.name)
@@ -168,6 +204,7 @@ class scope {
     for (std::int16_t* of : {&n.a, &n.b, &n.c})
       if (*of >= 0) *of = std::int16_t(move(*of, to, moved));
     if (n.what == operation::constant) n.index = std::int16_t(to.constants++);
+    if (is_random(n.what)) n.index = std::int16_t(to.streams++);
     if (n.what == operation::variable) {
       to.variables[std::size_t(to.variable_count)] = form_.variables[std::size_t(n.index)];
       n.index = std::int16_t(to.variable_count++);
@@ -180,6 +217,7 @@ class scope {
   form form_{};
   std::array<int, form::most_nodes> lines_{};  ///< of the author's file, where they are known
   int caller_ = 0;                             ///< the line of `written_at`
+  int random_line_ = 0;                        ///< of random numbers
   shape in_;
   bool sizes_;
 };

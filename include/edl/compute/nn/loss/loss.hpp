@@ -16,6 +16,24 @@
 
 namespace edl::nn {
 
+namespace expression {
+
+/// How many numbers the label of a loss that is an expression lists; 0: it lists none.
+template <class L>
+constexpr std::size_t listed_labels() {
+  if constexpr (requires { requires std::integral<std::remove_cvref_t<decltype(L::labels)>>; }) {
+    static_assert(L::labels > 0, "edl: the label of this loss lists no number: `labels` is at least 1");
+    return L::labels > 0 ? std::size_t(L::labels) : 1;
+  } else {
+    return 0;
+  }
+}
+/// What the function of such a loss takes as its label.
+template <class L, std::size_t N = listed_labels<L>()>
+using label_argument = std::conditional_t<(N > 0), std::array<tensor, N>, tensor>;
+
+}  // namespace expression
+
 /// A loss is a value that computes, from labels and outputs, the mean over the batch and its gradient. Its
 /// members define its labels, from which samples, metrics and readers follow:
 /// - `label`: `std::int32_t` for classes, `float` for quantities;
@@ -78,7 +96,8 @@ struct is_a_loss {
     else
       return false;
   }();
-  static constexpr bool expresses = requires(L const& l, tensor x) { l.loss(x, x); };
+  static constexpr bool expresses =
+      requires(L const& l, tensor x, expression::label_argument<L> label) { l.loss(x, label); };
   static constexpr bool has_valid = !has_label || validates<L>, has_call = !has_label || computes<L>;
 
   static_assert(copies, "edl: this loss cannot be copied");
@@ -180,7 +199,7 @@ template <class Loss>
 struct sample_weighted {
   static_assert(sizeof(is_a_loss<Loss>) > 0);
   static constexpr bool by_samples =
-      !has_own_labels<Loss> && !needs_whole_batch<Loss> && !requires { Loss::ignored; };
+      !needs_whole_batch<Loss> && !requires { Loss::ignored; } && !requires { Loss::all_labels; };
   static_assert(by_samples,
                 "edl: `nn::sample_weighted` is for losses of samples one by one: not for `nn::heads`, "
                 "`nn::sequence_cross_entropy` and `nn::triplet`");
@@ -188,7 +207,7 @@ struct sample_weighted {
   Loss loss;
 
   using label = float;
-  static constexpr bool class_labels = false;
+  static constexpr bool class_labels = false, own_labels = has_own_labels<Loss>;
   static constexpr std::size_t labels(shape output) { return Loss::labels(output) + 1; }
   static constexpr bool fits(shape output) { return loss_fits<Loss>(output); }
   constexpr bool options_fit(shape output) const { return nn::options_fit(loss, output); }
