@@ -202,11 +202,12 @@ TEST_CASE("init --from writes a model of a table: numbers, words, dates, missing
   CHECK(has(w.file("zoo/table/table_class.cpp"), "into.label = classes(record.bytes(\"class\"))"));
   CHECK(has(w.file("zoo/table/table_class.cpp"), "is none of the classes"));  // another text, or none
   CHECK(w({"init", "--from=flats.csv", "--label=class", "--model_zoo=missing", "--missing=old,\"ld\""}) == 0);
-  CHECK(
-      has(w.said, "--shuffle '--missing=old,\"ld\"' --checkpoint_dir=missing/build/table_class-checkpoints"));
+  CHECK(has(w.said,
+            "--shuffle '--missing=old,\"ld\"' --skip_damaged --max_damaged=0.41 "
+            "--checkpoint_dir=missing/build/table_class-checkpoints"));
   CHECK(has(w.said,
             "note: Dockerfile and .dockerignore were of the zoo in zoo, and are of the one in missing now"));
-  CHECK(has(w.file("missing/table/table_class_test.sh"), "--shuffle '--missing=old,\"ld\"' \\\n"));
+  CHECK(has(w.file("missing/table/table_class_test.sh"), "--shuffle '--missing=old,\"ld\"' --skip_damaged"));
   support::write(w.here / "odd.csv", std::string(table).replace(table.find("2026-01-15"), 10, "2026-13-45"));
   CHECK(w({"init", "--from=odd.csv", "--label=price", "--model_zoo=odd"}) == 0);
   CHECK(has(w.said, "note: column 'sold' is taken for words, because '2026-13-45' is not a date"));
@@ -221,6 +222,50 @@ TEST_CASE("init --from writes a model of a table: numbers, words, dates, missing
   CHECK(has(refusal(w, {"init", "--from=flats.csv"}), "--from needs --label"));
   CHECK(has(refusal(w, {"init", "--label=price"}), "--label needs --from"));
   CHECK(has(refusal(w, {"init", "--from=flats.csv", "--label=note"}), "each record has the same value"));
+}
+
+TEST_CASE("a cell that is no word costs the column nothing but that cell, and is named") {
+  workplace w;
+  std::string const rows = [] {
+    std::string all;
+    for (int i = 0; i < 60; ++i)
+      all += fmt::format("{},{},{}\n", i % 2 ? "Ulm" : "K\u00f6ln", i * i % 31, i % 3 ? "yes" : "no");
+    return all;
+  }();
+  for (auto const& [cell, why] :
+       {std::pair<std::string, std::string>{"\"Ulm\n\"", "has a line end or another"},
+        {"\x01Ulm", "control character"},
+        {std::string(300, 'a'), "is longer than 256 bytes"},
+        {"K\xf6ln", "is not UTF-8"}}) {
+    CAPTURE(why);
+    support::write(w.here / "a.csv", "town,size,sold\n" + rows + cell + ",5,yes\n");
+    CHECK(w({"init", "--from=a.csv", "--label=size", "--model_zoo=zoo", "--force"}) == 0);
+    CHECK(has(w.said, "note: column 'town': '"));
+    CHECK(has(w.said, "' (record 60 of a.csv, line 62) "));
+    CHECK(has(w.said, why + (why.ends_with("another") ? " control character" : "") +
+                          ": it is no word of the model, and has its id of unknown words"));
+    CHECK(has(w.file("zoo/table/table_size.cpp"), "string_lookup town{{\"K\u00f6ln\", \"Ulm\"}}"));
+    support::write(w.here / "b.csv", "size,town\n1,Ulm\n2,Bonn\n5," + cell + "\n");
+    CHECK(has(refusal(w, {"init", "--from=b.csv", "--label=town", "--model_zoo=zoo"}),
+              "(record 2 of b.csv, line 4)"));
+  }
+}
+
+TEST_CASE("records without a label are told, and the commands leave them out, whatever the label is") {
+  workplace w;
+  for (auto const& [label, yes, no] :
+       {std::tuple{"words", "yes", "no"}, {"whole", "1", "0"}, {"price", "2.5", "7"}}) {
+    CAPTURE(label);
+    std::string table = fmt::format("size,{}\n", label);
+    for (int i = 0; i < 100; ++i)
+      table += fmt::format("{},{}\n", i % 31, i % 25 == 0 ? "" : i % 3 ? yes : no);
+    support::write(w.here / "a.csv", table);
+    CHECK(w({"init", "--from=a.csv", std::string("--label=") + label, "--model_zoo=zoo"}) == 0);
+    CHECK(has(w.said, fmt::format("note: 4 records have no '{}', which is an error in training", label)));
+    CHECK(has(w.said, " --shuffle --skip_damaged --max_damaged=0.09 --checkpoint_dir="));
+    CHECK(has(w.file(fmt::format("zoo/table/table_{}_test.sh", label)),
+              "--skip_damaged --max_damaged=0.09 \\\n"));
+  }
 }
 
 }  // namespace zoo_test

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -15,6 +16,7 @@
 #include "edl/compute/data/source.hpp"
 #include "edl/compute/features/date.hpp"
 #include "edl/compute/features/statistics.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
 
@@ -91,7 +93,7 @@ bool all_dates(column const& c, bool words) {
 
 /// A text that is no date in a column where nine of ten texts are some; null: there is none.
 std::string const* stray_among_dates(column const& c, bool words) {
-  if (c.kind != example::kind::strings || !c.countable) return nullptr;
+  if (c.kind != example::kind::strings || c.many) return nullptr;
   std::string const* stray = nullptr;
   std::uint64_t dates = 0, others = 0;
   for (auto const& [text, times] : c.words) {
@@ -100,22 +102,29 @@ std::string const* stray_among_dates(column const& c, bool words) {
     (date ? dates : others) += times;
     if (!date) stray = &text;
   }
+  if (c.odd > 0) others += c.odd, stray = &c.odd_one;
   return dates > 9 * others ? stray : nullptr;
 }
 
 /// Where nearly each record has a value of its own it names the record.
 bool names_records(column const& c) {
   if (c.kind == example::kind::floats || c.records < 20) return false;
-  if (!c.countable) return c.kind == example::kind::strings;
-  bool const each_its_own = c.words.size() * 10 > c.records * 9;
+  if (c.many) return c.kind == example::kind::strings;
+  bool const each_its_own = (c.words.size() + c.odd) * 10 > c.records * 9;
   if (c.kind == example::kind::strings) return each_its_own;
   return each_its_own && double(c.most) - double(c.least) < 1.2 * double(c.records);
 }
 
 class writer {
  public:
-  writer(std::string const& path, std::string const& label, std::string const& missing, columns const& all)
-      : path_(path), label_(label), all_(all), of_(all.at(label)), words_(missing == "auto") {
+  writer(std::string const& path, std::string const& label, std::string const& missing, columns const& all,
+         std::uint64_t records)
+      : path_(path),
+        label_(label),
+        all_(all),
+        of_(all.at(label)),
+        words_(missing == "auto"),
+        records_(records) {
     if (!words_) made_.missing = " " + shell_line({"--missing=" + missing});
   }
 
@@ -189,12 +198,17 @@ class writer {
                       printable(name, 64), printable(*stray, 64)));
     if (names_records(c)) return leave_out(name, "nearly each record has a value of its own");
     if (c.values > c.records) return leave_out(name, "it has several values a record");
+    if (c.odd > 0)
+      note(fmt::format("column '{}': {}: {} no word of the model, and {} its id of unknown words",
+                       printable(name, 64), c.odd_one,
+                       c.odd == 1 ? "it is" : fmt::format("it and {} more are", c.odd - 1),
+                       c.odd == 1 ? "has" : "have"));
     std::string const member = names_.of(name);
     if (c.kind != example::kind::strings)
       return add_number(name, member, fmt::format("record.floating({})", literal(name)), c.mean,
                         c.deviation());
     std::string const bytes = fmt::format("record.bytes({})", literal(name));
-    if (c.countable && c.words.size() <= most_words) {
+    if (!c.many && c.words.size() <= most_words) {
       std::vector<std::string> words;
       for (std::string const& w : vocabulary_of(c))
         if (!w.empty()) words.push_back(literal(w));  // an empty text is as good as none
@@ -202,7 +216,7 @@ class writer {
       add_id(name, member, fmt::format("string_lookup {}{{{{{}}}}}", member, fmt::join(words, ", ")), bytes,
              fmt::format("{}.size() - 1", member));
     } else {
-      std::size_t const buckets = c.countable ? 2 * c.words.size() : 2 * most_counted;
+      std::size_t const buckets = c.many ? 2 * most_counted : 2 * c.words.size();
       add_id(name, member, fmt::format("hashing {}{{.buckets = {}}}", member, buckets), bytes,
              fmt::format("{}(\"\")", member));
     }
@@ -232,6 +246,8 @@ class writer {
     std::string const bytes = fmt::format("record.bytes({})", literal(label_)), shown = printable(label_, 64);
     if (of_.records == 0) throw usage_error(fmt::format("{}: column '{}' has no value", path_, shown));
     bool const words = of_.kind == example::kind::strings;
+    if (words && of_.odd > 0)
+      throw usage_error(fmt::format("--label={}: {}: correct such cells", shown, of_.odd_one));
     if (words && (!of_.countable || of_.words.size() > most_classes))
       throw usage_error(fmt::format(
           "--label={}: the column has more than {} different strings, too many classes for a first model",
@@ -239,9 +255,17 @@ class writer {
     std::vector<std::string> classes;
     for (auto const& [w, times] : of_.words)
       if (!w.empty()) classes.push_back(w);
-    if (auto const blank = of_.words.find(""); words && blank != of_.words.end())
-      note(fmt::format("{} records have no '{}': take them out before training, as each is an error",
-                       blank->second, shown));
+    std::uint64_t without = records_ - of_.records;
+    if (auto const blank = of_.words.find(""); words && blank != of_.words.end()) without += blank->second;
+    if (without > 0) {
+      // Training and evaluation see different shares of them.
+      double const share = std::ceil(200 * double(without) / double(records_) + 1) / 100;
+      made_.leaving_out = fmt::format(" --skip_damaged --max_damaged={}", std::min(share, 1.0));
+      note(
+          fmt::format("{} no '{}', which is an error in training and evaluation: the commands leave such "
+                      "records out by{}; or take them out before",
+                      counted(without, "record has", "records have"), shown, made_.leaving_out));
+    }
     std::ranges::sort(classes);
     if (of_.countable && classes.size() == 1)
       throw usage_error(fmt::format("--label={}: each record has the same value", shown));
@@ -360,20 +384,21 @@ trap 'rm -rf "$work"' EXIT
 fail() {{ cat "$work/log" >&2; echo "$1" >&2; exit 1; }}
 
 [ -e "$table" ] || {{ echo "$table is not there: say in TABLE where the table is" >&2; exit 1; }}
-"$program" train --training_data="$table" --validation_split=0.2 --max_step=300 --minibatch_size={1} --shuffle{2} \
+"$program" train --training_data="$table" --validation_split=0.2 --max_step=300 --minibatch_size={1} --shuffle{2}{3} \
   --output="$work/model" >"$work/log" 2>&1 || fail "training ended with code $?"
 grep -q "Evaluation metrics" "$work/log" || fail "there was no evaluation"
 "$program" predict --prediction_data="$table" --checkpoint_dir_for_init="$work/model"{2} \
   --prediction_outputs="$work/predictions" >"$work/log" 2>&1 || fail "predicting ended with code $?"
 [ -s "$work/predictions/predictions.csv" ] || fail "there are no predictions"
 )",
-                             quoted, minibatch, made_.missing);
+                             quoted, minibatch, made_.missing, made_.leaving_out);
   }
 
   std::string const &path_, &label_;
   columns const& all_;
   column const& of_;
   bool const words_;  // the usual ones say what is missing
+  std::uint64_t const records_;
   table_model made_;
   names names_;
   std::string members_, feed_, left_out_, loss_, metrics_, label_is_, last_;
@@ -395,7 +420,7 @@ table_model model_of_table(std::string const& path, std::string const& label, st
                                       ? printable(fmt::format("it has {}", fmt::join(known, ", ")), 400)
                                       : fmt::format("did you mean {}?", printable(near, 64))));
   }
-  table_model made = writer(path, label, missing, all).make();
+  table_model made = writer(path, label, missing, all, data::records(*source)).make();
   auto const notes = data::all_notes(*source);
   made.notes.insert(made.notes.begin(), notes.begin(), notes.end());
   return made;

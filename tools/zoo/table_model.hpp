@@ -13,6 +13,7 @@ struct table_model {
   std::vector<std::string> notes;  ///< what was left out and why, and what the label was taken for
   std::size_t epochs = 1;          ///< for some thousand steps
   std::string missing;             ///< the flag, behind a blank, where the usual words do not say it
+  std::string leaving_out;         ///< flags that leave out records without the label, if there are any
 };
 
 /// Reads all records at `path` once. Numbers are normalised, words become ids of a vocabulary or of hashes,

@@ -281,7 +281,7 @@ int init(words const& line, fs::path const& here, std::ostream& out) {
                "--minibatch_size=32 --shuffle{4} --checkpoint_dir={5}/{1}-checkpoints\n"
                "      {5}/{1} history {5}/{1}-checkpoints\n"
                "      {5}/{1} serve --model_path={5}/{1}-checkpoints\n",
-               zoo, table->name, from, table->epochs, table->missing, built);
+               zoo, table->name, from, table->epochs, table->missing + table->leaving_out, built);
     return 0;
   }
   fmt::print(out, "next: edl zoo build --image=NAME .\n");

@@ -21,6 +21,15 @@ constexpr std::size_t most_sampled = 65'536;
 /// A text that is longer is no word of a vocabulary.
 constexpr std::size_t longest_word = 256;
 
+/// Why a text cannot stand in a file of words, which has one a line, without blanks at its ends; empty: it
+/// can.
+char const* oddity(std::string_view word) {
+  if (word.size() > longest_word) return "is longer than 256 bytes";
+  if (!is_utf8(word)) return "is not UTF-8";
+  if (printable(word, longest_word) != word) return "has a line end or another control character";
+  return word.starts_with(' ') || word.ends_with(' ') ? "has a blank at an end" : "";
+}
+
 }  // namespace
 
 void column::take(double x, random_stream const& random) {
@@ -40,18 +49,19 @@ void column::take(double x, random_stream const& random) {
     sampled[at] = x;  // Vitter's algorithm R, 1985
 }
 
-void column::count(std::string_view word, std::size_t limit) {
-  if (!countable) return;
-  // A file of words has one a line, without blanks at its ends.
-  bool const is_word = word.size() <= longest_word && printable(word, longest_word) == word &&
-                       !word.starts_with(' ') && !word.ends_with(' ');
-  if (auto const it = words.find(std::string(word)); it != words.end())
+void column::count(std::string_view word, std::size_t limit, std::function<std::string()> const& place) {
+  if (many) return;
+  if (auto const it = words.find(std::string(word)); it != words.end()) {
     ++it->second;
-  else if (is_word && words.size() < limit)
-    words.emplace(word, 1);
-  else
+  } else if (char const* const why = oddity(word); *why) {
     countable = false;
-  if (!countable) words = {};
+    if (odd++ == 0) odd_one = fmt::format("'{}' ({}) {}", printable(word, 32), place(), why);
+  } else if (words.size() < limit) {
+    words.emplace(word, 1);
+  } else {
+    many = true, countable = false;
+    words = {};
+  }
 }
 
 double column::deviation() const { return std::sqrt(squares / double(std::max<std::uint64_t>(values, 1))); }
@@ -71,6 +81,7 @@ columns read_columns(data::source const& from, std::size_t most_words) {
         auto it = all.find(name);
         if (it == all.end()) it = all.emplace(name, column{.kind = record.kind_of(f)}).first;
         column& c = it->second;
+        auto const place = [&] { return data::place_of(from, s, i); };
         if (record.kind_of(f) != c.kind && record.kind_of(f) != example::kind::none)
           throw data_error(fmt::format("{}: record {}: feature '{}' has another kind than before",
                                        from.shards()[s].name, i, printable(name, 64)));
@@ -81,11 +92,12 @@ columns read_columns(data::source const& from, std::size_t most_words) {
           for (std::int64_t const x : record.integer_values(name)) {
             c.take(double(x), random);
             c.least = std::min(c.least, x), c.most = std::max(c.most, x);
-            c.count(fmt::format_int(x).str(), most_words);
+            c.count(fmt::format_int(x).str(), most_words, place);
           }
         } else if (c.kind == example::kind::strings) {
           c.values += record.count(name);
-          for (std::size_t k = 0; k < record.count(name); ++k) c.count(record.bytes(name, k), most_words);
+          for (std::size_t k = 0; k < record.count(name); ++k)
+            c.count(record.bytes(name, k), most_words, place);
         }
       }
       if (++done % 100'000 == 0 && ::isatty(2) == 1) fmt::print(stderr, "\r{}/{} records", done, records);

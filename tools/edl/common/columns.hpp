@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -27,9 +28,12 @@ struct column {
   std::unordered_map<std::string, std::uint64_t>
       words;              ///< texts and whole numbers, and how often they stand
   bool countable = true;  ///< all of its values are among the words
+  bool many = false;      ///< it has more words than were counted, and none of them is kept
+  std::uint64_t odd = 0;  ///< texts that no file of words can have
+  std::string odd_one;    ///< the first of them, its place, and why
 
   void take(double x, random_stream const& random);
-  void count(std::string_view word, std::size_t most);
+  void count(std::string_view word, std::size_t most, std::function<std::string()> const& place);
   bool is_number() const { return kind != example::kind::strings && values > 0; }
   double deviation() const;
 };

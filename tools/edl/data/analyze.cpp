@@ -163,9 +163,8 @@ int analyze(words const& line) {
   std::fflush(stdout);
   for (auto const& [name, c] : all)
     if (c.kind == example::kind::strings && !c.countable)
-      fmt::print(stderr,
-                 "edl: feature '{}' has no vocabulary: its values are not words, or more than --most_words\n",
-                 printable(name, 64));
+      fmt::print(stderr, "edl: feature '{}' has no vocabulary: {}\n", printable(name, 64),
+                 c.odd > 0 ? c.odd_one : "it has more words than --most_words");
   if (!l.text("to").empty()) write(all, buckets, l.text("to"));
   return done;
 }

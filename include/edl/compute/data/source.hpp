@@ -10,8 +10,8 @@
 
 namespace edl::data {
 
-/// Parses the flag `missing`: words separated by ',', or "auto" for none. Throws usage_error if a word is
-/// empty.
+/// Parses the flag `missing`: words separated by ',', where "auto" stands for the usual ones, or "auto" alone
+/// for none, so that the usual ones count in columns of numbers only. Throws usage_error if a word is empty.
 missing_words read_missing_words(std::string_view flag);
 
 /// Opens the data at `path`:

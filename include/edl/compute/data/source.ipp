@@ -359,6 +359,11 @@ EDL_INLINE missing_words read_missing_words(std::string_view flag) {
                       edl::printable(flag, 64)));
     begin = end + 1;
   }
+  if (auto const usual = std::ranges::find(*all, "auto"); usual != all->end()) {
+    all->erase(usual);
+    for (char const* const word : {"NA", "N/A", "n/a", "null", "NULL", "None", "?", "-"})
+      if (std::ranges::find(*all, word) == all->end()) all->emplace_back(word);
+  }
   return all;
 }
 

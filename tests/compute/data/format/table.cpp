@@ -352,10 +352,56 @@ TEST_CASE("words that the user says count as empty cells in all columns, and no 
   none->open()->read(0, 1, e);
   CHECK(e.bytes("age") == "x y");
   CHECK_FALSE(edl::data::read_missing_words("auto"));
+  auto const more = edl::data::read_missing_words("unknown,auto").value();
+  CHECK(more.size() == 9);
+  for (auto const& word : more) CHECK((word == "unknown" || edl::says_missing(word)));
   for (char const* const hollow : {",", "NA,", ",NA", "NA,,x", " "})
     CHECK(
         has(failure([&] { edl::data::read_missing_words(hollow); }),
             "--missing=" + std::string(hollow) + ": a word of the list is empty, and empty cells count as"));
+}
+
+TEST_CASE("blanks at the ends of a cell belong to no text, as they belong to no name of a column") {
+  support::scratch const dir;
+  auto const s =
+      open_source(support::write(dir / "a.csv", " town ,no\nUlm ,1\n\" Ulm\t\",2\n  ,3\n\"Ulm\n\",4\n"));
+  auto const in = s->open();
+  example e;
+  for (auto const& [record, text] : {std::pair{0, "Ulm"}, {1, "Ulm"}, {2, ""}, {3, "Ulm\n"}}) {
+    in->read(0, std::uint64_t(record), e);
+    CHECK(e.bytes("town") == text);
+  }
+}
+
+TEST_CASE("a word that many numbers have for company is named, with the flag that makes it missing") {
+  support::scratch const dir;
+  std::string text = "size,größe\n", numbers = "size\n";
+  for (int i = 0; i < 9; ++i) text += i % 3 == 2 ? "unknown,x\n" : "5,x\n", numbers += "5\n";
+  auto const path = support::write(dir / "a.csv", text);
+  auto const s = open_source(path);
+  CHECK(edl::data::all_notes(*s) ==
+        std::vector<std::string>{
+            path + ":4: 'unknown' makes column 'size' a text; 6 of its cells are numbers, 3 are "
+                   "this word: --missing=auto,unknown makes them missing"});
+  example e;
+  s->open()->read(0, 2, e);
+  CHECK(
+      has(failure([&] { e.floating("size"); }),
+          "has not one number as feature 'size', but 'unknown'; it has size (1 byte strings), größe (1 byte "
+          "strings); --missing=auto,unknown reads such cells of a table as missing"));
+  // A column that others have as one of numbers.
+  auto const known = std::make_shared<std::vector<edl::data::table_column>>();
+  known->push_back({.name = "size", .kind = example::kind::floats});
+  support::write(dir / "b.csv", numbers + "unknown\n");
+  auto const b =
+      open_source(dir / "b.csv", {.missing = edl::data::read_missing_words("nil"), .known = known});
+  CHECK(dynamic_cast<csv_source const&>(*b).columns()[0].kind == example::kind::strings);
+  auto const both = std::make_unique<csv_source>(
+      dir / "b.csv",
+      edl::data::csv_options{.columns = *known, .missing = edl::data::read_missing_words("nil")});
+  CHECK(has(failure([&] { both->open()->read(0, 10, e); }),
+            "expected a number in column 'size', found 'unknown': --missing=nil,unknown counts such cells as "
+            "missing"));
 }
 
 TEST_CASE("a few rows of a table are read as the columns that a model was trained with") {

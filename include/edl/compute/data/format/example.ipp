@@ -18,6 +18,7 @@
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 
 namespace edl {
 namespace data::detail {
@@ -27,10 +28,7 @@ EDL_INLINE std::string look_alike(std::string_view wanted, std::vector<std::stri
 
 /// A name from a file, made safe for a line of text.
 inline std::string printable(std::string_view name) {
-  std::string text(name.substr(0, 64));
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F) c = '?';
-  return text + (name.size() > 64 ? "…" : "");
+  return edl::printable(name, 64) + (name.size() > 64 ? "…" : "");
 }
 
 inline constexpr std::string_view kind_names[]{"empty", "byte strings", "floats", "integers"};
@@ -120,10 +118,16 @@ EDL_INLINE void example::refuse(std::string_view name, std::string_view wanted, 
     value = fmt::format(", but {}", floats_[found->first]);
   if (found && found->count == 1 && found->type == kind::strings)
     value = fmt::format(", but '{}'", data::detail::printable(bytes_at(*found, 0)));
+  std::string way_out;
+  if (found && found->count == 1 && found->type == kind::strings && what != kind::strings)
+    if (auto const word = bytes_at(*found, 0);
+        !word.empty() && word.size() <= 64 && word.find(',') == word.npos)
+      way_out = fmt::format("; {} reads such cells of a table as missing",
+                            shell_line({"--missing=auto," + data::detail::printable(word)}));
   throw feature_error(
       fmt::format("the record has {}{} as feature '{}'{}; it has {}", found ? "not " : "no ", wanted,
                   data::detail::printable(name), value, has.empty() ? "no features" : has) +
-          (found ? std::string() : data::detail::look_alike(name, names())),
+          (found ? way_out : data::detail::look_alike(name, names())),
       name, what, values > 1 ? std::vector{values} : std::vector<std::size_t>{}, one);
 }
 

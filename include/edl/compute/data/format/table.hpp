@@ -68,7 +68,7 @@ class csv_reader;
 struct csv_options {
   char delimiter = ',';
   std::vector<table_column> columns;  ///< of a file without a header row
-  std::string_view blanks;            ///< characters to strip from both ends of a text
+  std::string_view blanks = " \t";    ///< characters to strip from both ends of a text
   char comment = 0;                   ///< rows that begin with it are skipped; 0: none
   missing_words missing = {};         ///< texts that count as an empty cell
   std::shared_ptr<std::vector<table_column> const> known = {};  ///< of another file: a text there is one here

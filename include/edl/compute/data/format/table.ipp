@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -162,6 +163,13 @@ class csv_fields {
   std::vector<std::size_t> ends_;
 };
 
+/// The flag with which a word counts as missing, too.
+inline std::string missing_with(missing_words const& others, std::string_view word) {
+  return edl::shell_line(
+      {fmt::format("--missing={},{}", others ? fmt::format("{}", fmt::join(*others, ",")) : "auto",
+                   edl::printable(word, 64))});
+}
+
 /// Blanks that are trimmed from cells; line breaks stay.
 inline constexpr std::string_view cell_blanks = " \t";
 
@@ -177,6 +185,7 @@ struct csv_cells {
   std::string missing_word;
   std::uint64_t numbers = 0, texts = 0, line = 0;  // `line` is that of the first text
   std::string first;                               // text
+  bool alike = true;                               // all texts are the first one
   std::uint64_t fractions = 0, long_line = 0;      // of the first whole number that is too large
   std::string too_long;
 
@@ -198,13 +207,18 @@ struct csv_cells {
       }
     } else if (texts++ == 0) {
       line = at;
-      first = edl::printable(text, 64);
+      first = text;
+    } else {
+      alike = alike && text == first;
     }
     return wider(so_far, now);
   }
 
   /// So few texts among so many numbers are usually a mistake.
   bool nearly_numbers() const { return texts > 0 && numbers / 10 >= texts; }
+
+  /// One text, several times among more numbers, is probably a word for a missing number.
+  bool one_word() const { return alike && texts > 1 && numbers > texts; }
 };
 
 class csv_reader final : public reader {
@@ -245,15 +259,11 @@ class csv_reader final : public reader {
         continue;
       } else if (what == example::kind::integers) {
         auto const value = number_from<std::int64_t>(text);
-        if (!value)
-          throw refuse(fmt::format("expected a whole number in column '{}', found '{}'", name,
-                                   edl::printable(text, 64)));
+        if (!value) throw refuse(no_number("a whole number", name, text));
         build.integer(name, *value);
       } else {
         auto const value = number_from<double>(text);
-        if (!value)
-          throw refuse(
-              fmt::format("expected a number in column '{}', found '{}'", name, edl::printable(text, 64)));
+        if (!value) throw refuse(no_number("a number", name, text));
         build.floating(name, float(*value));
         if (auto const exact = number_from<std::int64_t>(text)) build.also(*exact);
       }
@@ -261,6 +271,16 @@ class csv_reader final : public reader {
   }
 
  private:
+  /// The way out for a word is to count it as missing; a number that is no whole one is none.
+  std::string no_number(char const* expected, std::string_view name, std::string_view text) const {
+    std::string const found = fmt::format("expected {} in column '{}', found '{}'", expected,
+                                          edl::printable(name, 64), edl::printable(text, 64));
+    bool const word = kind_of(text) == example::kind::strings && text.find(',') == text.npos;
+    return word ? fmt::format("{}: {} counts such cells as missing", found,
+                              missing_with(from_.options_.missing, text))
+                : found;
+  }
+
   csv_source const& from_;
   std::string row_;
   csv_fields fields_;
@@ -421,10 +441,14 @@ EDL_INLINE void csv_source::scan() {
         notes_.push_back(detail::spelled_note(file_.path(), c.long_line, c.too_long, columns_[i].name));
     }
   for (std::size_t i = 0; i < cells.size() && notes_.size() < detail::table_notes; ++i)
-    if (auto const& c = cells[i]; columns_[i].kind == example::kind::strings && c.nearly_numbers())
+    if (auto const& c = cells[i];
+        columns_[i].kind == example::kind::strings && (c.nearly_numbers() || c.one_word()))
       notes_.push_back(fmt::format(
-          "{}:{}: '{}' makes column '{}' a text; {} of its cells are numbers, {} are not", file_.path(),
-          c.line, c.first, edl::printable(columns_[i].name, 64), c.numbers, c.texts));
+          "{}:{}: '{}' makes column '{}' a text; {} of its cells are numbers, {} are {}", file_.path(),
+          c.line, edl::printable(c.first, 64), edl::printable(columns_[i].name, 64), c.numbers, c.texts,
+          c.one_word() ? fmt::format("this word: {} makes them missing",
+                                     detail::missing_with(options_.missing, c.first))
+                       : "not"));
   // In a short file, a text column may happen to look like numbers, or be empty in all rows.
   if (options_.columns.empty())
     for (column& c : columns_) c.kind = wider(c.kind, known(c.name));
