@@ -38,6 +38,17 @@ struct dense {
   }
 };
 
+/// A table's columns of numbers and of words, where cells may be missing.
+struct driven {
+  static constexpr auto network = nn::sequential(nn::features{.count = 2}, nn::dense{.units = 1});
+  static constexpr nn::sigmoid_cross_entropy loss{};
+  static void feed(edl::example const& record, edl::sample<driven>& into, edl::mode m) {
+    into.features(0) = record.contains("km") ? record.floating("km") / 64 : 0.5f;
+    into.features(1) = float(record.bytes("town").size());
+    if (m != edl::mode::prediction) into.label = record.floating("dear");
+  }
+};
+
 /// What it knows is in rows of a table.
 struct tabled {
   static constexpr auto in = nn::inputs(nn::input<"words">(nn::served_embedding_bag{.most = 3, .width = 4}),
@@ -185,6 +196,56 @@ struct trained {
 };
 
 }  // namespace
+
+TEST_CASE("the words that a table had for missing cells are kept with its model") {
+  scratch const dir;
+  std::string rows = "km,town,dear\n";
+  for (int i = 0; i < 64; ++i)
+    rows += fmt::format("{},{},{}\n", i % 4 ? std::to_string(i) : "nil", i % 5 ? "Ulm" : "nil", i % 2);
+  std::ofstream(dir / "a.csv") << rows;
+  auto p = edl::author::make_program<driven>();
+  edl::logger const log(edl::severity::critical);
+  edl::train::local_context const around{.interrupted = [] { return false; }};
+  edl::job j{.name = "missing", .data = {.training_data = dir / "a.csv", .minibatch_size = 8}};
+  j.checkpoints.checkpoint_dir = dir / "c";
+  CHECK(has(complaint([&] { edl::train::run_local(p, j, log, around); }), "'km', but 'nil'"));
+  j.data.missing = "nil,NA";
+  REQUIRE(edl::train::run_local(p, j, log, around) == 0);
+
+  edl::job k{.command = edl::command::predict, .name = "missing", .data = {.prediction_data = dir / "a.csv"}};
+  k.data.minibatch_size = 8;
+  k.checkpoints.checkpoint_dir_for_init = dir / "c";
+  auto const predicted = [&](std::string const& to) {
+    k.outputs.prediction_outputs = dir / to;
+    REQUIRE(edl::train::run_local(p, k, log, around) == 0);
+    return slurp(dir / to + "/predictions.csv");
+  };
+  std::string const as_trained = predicted("1");
+  k.data.missing = "NA,nil";
+  CHECK(predicted("2") == as_trained);
+  k.data.missing = "auto";
+  k.outputs.prediction_outputs = dir / "3";
+  CHECK(has(complaint([&] { edl::train::run_local(p, k, log, around); }), "'km', but 'nil'"));
+
+  // Records from elsewhere: `feed` sees no such word.
+  edl::predictor<driven> const served(dir / "c");
+  edl::example with, without;
+  {
+    edl::example_builder to(with);
+    to.bytes("km", "nil");
+    to.bytes("town", "nil");
+  }
+  edl::example_builder(without).bytes("town", "");
+  CHECK(served(with).outputs()[0] == served(without).outputs()[0]);
+
+  j.data.num_epochs = 2;
+  j.data.missing = std::nullopt;
+  CHECK(
+      has(complaint([&] { edl::train::run_local(p, j, log, around); }),
+          "holds checkpoints of --missing=nil,NA, but this command has auto; give the same to continue it"));
+  j.data.missing = "nil,NA";
+  CHECK(edl::train::run_local(p, j, log, around) == 0);
+}
 
 TEST_CASE(
     "a model that was exported predicts as its network does, with the hyperparameters of its training") {

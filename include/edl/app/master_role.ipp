@@ -155,7 +155,7 @@ EDL_INLINE master_role::master_role(train::program& p, job const& j, process_env
       log_(log),
       cluster_(detail::cluster_job(s)),
       lock_((train::make_directories(j), detail::lock_when_free(j, s, owned(), log))),
-      records_(train::open_records(j, p.open, log, train::trained_columns(j))),
+      records_(train::open_records(j, p.open, log, train::trained_reading(j))),
       options_(detail::options_of(j, p, records_, s, cluster_, lock_.get(), log)),
       // A launcher, and everything that it has started, ends with the machine.
       journal_(detail::journal_path(j, s), detail::run_of(s),

@@ -366,7 +366,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   early.emplace(stop, log, [](int) { return 0; });
   if (j.training.leave_bad_nodes) check_machine(s.platform == "kubernetes", log);
   train::records r;
-  if (unless_stopped([&] { r = train::open_records(j, p.open, log, train::trained_columns(j)); }, stop, log))
+  if (unless_stopped([&] { r = train::open_records(j, p.open, log, train::trained_reading(j)); }, stop, log))
     return 0;
   train::plan_training(*p.rule, j, r);
   bool const side_by_side = s.platform == "process";

@@ -307,7 +307,7 @@ TEST_CASE(
   std::string const told =
       "record 20 of a.csv, line 42: the record has not integers as feature 'label', but '4o'; it has label "
       "(1 "
-      "byte strings), name (1 byte strings)";
+      "byte strings), name (1 byte strings); --missing=auto,4o reads such cells of a table as missing";
   auto const last_batch = [&](source const& s, bool skip) {
     loader l(s, {.minibatch_size = 8, .shuffle = false, .skip_damaged = skip}, make, decode);
     std::uint64_t const records = s.shards().back().records;

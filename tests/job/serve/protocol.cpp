@@ -171,12 +171,15 @@ TEST_CASE("what is wrong with a request is said, and names the input") {
   says(changed([](json& b) { b["inputs"][0]["shape"] = {2, 3}; }), 400,
        "'x' has 4 values, but its shape needs 6");
   says(changed([](json& b) { b["inputs"][0]["shape"] = {5, 2}; }), 413, "5 records");
+  says(changed([](json& b) { b["inputs"][0]["shape"] = {5, 2}; }), 413, "with a larger --max_batch");
   says(changed([](json& b) { b["inputs"][0]["shape"] = {1 << 30, 1 << 30}; }), 413, "too large");
   says(changed([](json& b) { b["inputs"][0]["shape"] = {2, 1 << 30, 1 << 30}; }), 413, "too large");
   says(changed([](json& b) { b["inputs"][0]["shape"] = {-1, 2}; }), 400, "shape");
   says(changed([](json& b) { b["inputs"][1]["shape"] = {1, 2}; }), 400, "'n' has another number of records");
-  says(changed([](json& b) { b["inputs"][1]["data"] = {1.5, 2}; }), 400, "'n' takes whole numbers");
-  says(changed([](json& b) { b["inputs"][2]["data"] = {1, 2}; }), 400, "'w' takes strings");
+  says(changed([](json& b) { b["inputs"][1]["data"] = {5, 1.5}; }), 400,
+       "input 'n' takes whole numbers, and value 1 has 1.5: send null where a record lacks it");
+  says(changed([](json& b) { b["inputs"][2]["data"] = {1, 2}; }), 400,
+       "'w' takes strings, and value 0 has 1");
   auto const typed = [&](char const* datatype, json const& value) {
     return changed([&](json& b) {
       b["inputs"][0]["datatype"] = datatype;
@@ -449,7 +452,9 @@ TEST_CASE("bytes that are no text come as Base64") {
     CHECK(said.second.find("input 'w'") == 0);
   }
   CHECK(refused(json::parse(R"({"instances":[{"x":{"b64":"aGk="},"n":5,"w":"a"}]})"), true).second ==
-        "input 'x' takes numbers");
+        "input 'x' takes numbers, and instance 0 has {\"b64\":\"aGk=\"}: send null where a record lacks it");
+  // A column of the words true and false has them as JSON has them.
+  CHECK(first(R"({"inputs":{"w":[true]}})") == "true");
 }
 
 TEST_CASE("what a model takes and says is told") {

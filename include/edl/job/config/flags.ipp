@@ -229,7 +229,8 @@ inline void data(table& t) {
          "--num_minibatches_per_task in records: a multiple of --minibatch_size; 0: use that flag")
       .only({train})
       .elasticdl();
-  t.flag("missing", &job_options::data::missing, "master, workers", missing_flag().help);
+  t.flag("missing", &job_options::data::missing, "master, workers",
+         missing_flag().help + "; not given: as in the training of the model, if that is known");
   t.flag("skip_damaged", &job_options::data::skip_damaged, "master, workers",
          "skip and count damaged records and files instead of stopping");
   t.flag("max_damaged", &job_options::data::max_damaged, "master",
@@ -587,10 +588,11 @@ EDL_INLINE std::vector<job_flag> const& job_flags() {
 
 EDL_INLINE cli::flag missing_flag() {
   return {.name = "missing",
-          .fallback = job_options::data().missing,
+          .fallback = "auto",
           .help =
               "cells of CSV and TSV files that count as empty, separated by ',': NA,?; auto: NA, "
-              "N/A, n/a, null, NULL, None, ? and -, in columns of numbers"};
+              "N/A, n/a, null, NULL, None, ? and -, in columns of numbers; auto,x: these and x, in all "
+              "columns"};
 }
 
 EDL_INLINE std::vector<cli::flag> flags_of(command c, std::string const& program) {

@@ -63,8 +63,9 @@ struct job_options {
     std::string data_cache;                 ///< directory of copies of objects; empty: the user's cache
     std::string data_cache_size = "100Gi";  ///< of all copies, as `bytes_of` reads it
     double validation_split = 0;            ///< share of the training data held out for evaluation
-    std::string missing =
-        "auto";  ///< cells of tables that count as empty, as `data::read_missing_words` reads them
+    /// Cells of tables that count as empty, for `data::read_missing_words`; not set: those of the model that
+    /// evaluates or predicts, else "auto".
+    std::optional<std::string> missing;
     bool skip_damaged = false;
     float max_damaged = 0.01f;  ///< share of records that may be skipped so
     bool shuffle = true;

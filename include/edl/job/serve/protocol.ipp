@@ -149,7 +149,10 @@ std::shared_ptr<question const> checked(Read&& read) {
 inline void check_rows(std::size_t rows, std::size_t most) {
   if (rows == 0) throw http::failure(400, "the request has no records");
   if (rows > most)
-    throw http::failure(413, fmt::format("the request has {} records; at most {} are allowed", rows, most));
+    throw http::failure(
+        413, fmt::format("the request has {} records; at most {} are allowed: send fewer, or start the "
+                         "server with a larger --max_batch",
+                         rows, most));
 }
 
 /// The number of values in a shape, whose first extent is the number of records.

@@ -113,9 +113,15 @@ EDL_INLINE std::size_t tensor::size() const {
 
 namespace detail {
 
-/// Appends one value of JSON.
+/// Appends one value of JSON. Texts may be `true` and `false`, the words that a table has for them.
 inline void append_value(tensor& to, nlohmann::json const& value) {
   using enum example::kind;
+  auto const other = [&](char const* wanted) {
+    std::string const where = to.starts.empty() ? fmt::format("value {}", to.size())
+                                                : fmt::format("instance {}", to.starts.size() - 1);
+    return bad(fmt::format("input '{}' takes {}, and {} has {}: send null where a record lacks it", to.name,
+                           wanted, where, printable(value.dump(), 64)));
+  };
   if (value.is_null()) {
     to.nulls.push_back(to.size());
     if (to.kind == strings) to.strings.emplace_back();
@@ -124,17 +130,15 @@ inline void append_value(tensor& to, nlohmann::json const& value) {
   } else if (to.kind == strings && value.is_object()) {
     to.strings.push_back(bytes_of(value, to.name));
   } else if (to.kind == strings) {
-    if (!value.is_string()) throw bad(fmt::format("input '{}' takes strings", to.name));
-    to.strings.push_back(value.get<std::string>());
+    if (!value.is_string() && !value.is_boolean()) throw other("strings");
+    to.strings.push_back(value.is_string() ? value.get<std::string>() : value.dump());
   } else if (to.kind == integers) {
-    if (!value.is_number_integer() && !value.is_boolean())
-      throw bad(fmt::format("input '{}' takes whole numbers", to.name));
+    if (!value.is_number_integer() && !value.is_boolean()) throw other("whole numbers");
     if (value.is_number_unsigned() && !std::in_range<std::int64_t>(value.get<std::uint64_t>()))
       throw beyond(to.name, value.get<std::uint64_t>());
     to.integers.push_back(value.is_boolean() ? value.get<bool>() : value.get<std::int64_t>());
   } else {
-    if (!value.is_number() && !value.is_boolean())
-      throw bad(fmt::format("input '{}' takes numbers", to.name));
+    if (!value.is_number() && !value.is_boolean()) throw other("numbers");
     to.floats.push_back(value.is_boolean() ? float(value.get<bool>())
                                            : as_float(to.name, value.get<double>()));
   }

@@ -123,6 +123,7 @@ TEST_CASE("another job's checkpoints are refused") {
   for (std::vector<std::string> const& more : {std::vector<std::string>{"--job_name=other"},
                                                {"--num_workers=1", "--num_ps_pods=1", "--job_name=other"},
                                                {"--training_data=" + job::data().validation},
+                                               {"--missing=nil"},
                                                {"--minibatch_size=16"}}) {
     std::vector<std::string> line = more;
     line.push_back(checkpoints);
@@ -131,6 +132,8 @@ TEST_CASE("another job's checkpoints are refused") {
     CAPTURE(j.log());
     CHECK(has(j.log(), "holds checkpoints of "));
     CHECK(has(j.log(), "name another directory"));
+    CHECK(has(j.log(), "with --checkpoint_dir_for_init=" + dir / "checkpoints/version-64") ==
+          more.front().starts_with("--training_data"));
     CHECK(edl::checkpoint::newest_valid(dir / "checkpoints") == dir / "checkpoints/version-64");
   }
 }

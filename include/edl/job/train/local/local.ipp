@@ -351,7 +351,7 @@ class local_master final : public worker::master_link {
 EDL_INLINE int run_local(program& p, job const& j, logger const& log, local_context const& around) {
   make_directories(j);
   auto const lock = lock_outputs(j, checkpoint::lock_options::part::whole, log);
-  records const r = open_records(j, p.open, log, trained_columns(j));
+  records const r = open_records(j, p.open, log, trained_reading(j));
   plan_training(*p.rule, j, r);
   tell_of(r, j, *p.rule, log);
   auto const trainer = p.make_trainer(trainer_options_of(j, p, 1, 0));

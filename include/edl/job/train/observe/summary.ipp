@@ -121,7 +121,7 @@ inline std::vector<std::string> next_commands(ended_job const& j, std::string co
       if (j.job.seed != job{}.seed) words.push_back(fmt::format("--seed={}", j.job.seed));
     }
     words.push_back("--checkpoint_dir_for_init=" + model);
-    if (j.job.data.missing != job{}.data.missing) words.push_back("--missing=" + j.job.data.missing);
+    if (j.job.data.missing) words.push_back("--missing=" + *j.job.data.missing);
     if (j.job.data.skip_damaged) words.push_back("--skip_damaged");
     if (j.job.data.skip_damaged && j.job.data.max_damaged != job{}.data.max_damaged)
       words.push_back(fmt::format("--max_damaged={}", j.job.data.max_damaged));

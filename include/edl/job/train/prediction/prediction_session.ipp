@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "edl/compute/data/source.hpp"
 #include "edl/compute/sparse/minibatch_rows.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -26,6 +27,7 @@ struct prediction_batch::workspace {
   std::unique_ptr<worker::trainer> trainer;
   data::batch batch;
   sparse::minibatch_rows rows;
+  std::array<example, 2> changed;
   int most = 0;         // capacity of the current batch
   view<float> outputs;  // empty: not computed yet
 };
@@ -38,7 +40,9 @@ struct prediction_batch::core {
                                o.verify ? checkpoint::check::checksums : checkpoint::check::sizes, {})),
         program(trained(p, path, o.log)),
         model(program, path),
-        facts(train::facts_at(path)) {}
+        facts(train::facts_at(path)) {
+    if (!facts.missing.empty()) missing = data::read_missing_words(facts.missing).value_or(missing);
+  }
 
   /// The program with the hyperparameters with which a model was trained.
   static train::program trained(train::program const& p, std::string const& path, logger const& log) {
@@ -113,7 +117,28 @@ struct prediction_batch::core {
     return found;
   }
 
+  /// The record as a table of the training would have it: a text that --missing listed is an empty one, and
+  /// no number at all.
+  example const& as_trained(example const& given, std::array<example, 2>& memory) {
+    example const* now = &given;
+    for (std::size_t i = 0; i < given.size() && !missing.empty(); ++i) {
+      std::string_view const name = given.name(i);
+      if (given.kind_of(i) != example::kind::strings || given.count(name) != 1 ||
+          std::ranges::find(missing, given.bytes(name)) == missing.end())
+        continue;
+      auto const& all = features().all;
+      auto const of = std::ranges::find(all, name, &record_feature::name);
+      example& next = memory[now == &memory[0] ? 1 : 0];
+      detail::copy_but(*now, name, next, [&](example_builder& to) {
+        if (of == all.end() || of->kind == example::kind::strings) to.bytes(name, std::string_view());
+      });
+      now = &next;
+    }
+    return *now;
+  }
+
   record_facts facts;
+  std::vector<std::string> missing;  // words of tables, if the training had its own
   std::once_flag features_found;
   found_features found;
 };
@@ -140,7 +165,7 @@ EDL_INLINE void prediction_batch::add(example const& record) {
       if (of != all.end()) check_extents(*of, given);
     }
   w.outputs = {};
-  w.trainer->feed(record, w.batch, w.batch.rows, mode::prediction);
+  w.trainer->feed(core_->as_trained(record, w.changed), w.batch, w.batch.rows, mode::prediction);
   ++w.batch.rows;
 }
 

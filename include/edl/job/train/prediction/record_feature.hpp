@@ -35,6 +35,7 @@ inline bool may_be_empty(record_feature const& f) {
 struct record_facts {
   std::vector<record_feature> inputs;
   std::vector<std::string> classes;  ///< names of labels 0, 1, …, if the training data have any
+  std::string missing{};             ///< --missing of the training; empty: unknown
 };
 
 /// Determines what `feed` reads by feeding it some of the first records, for at most about a second. Does not

@@ -17,6 +17,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/text.hpp"
 #include "edl/job/train/prediction/record_feature.hpp"
 
 namespace edl {
@@ -294,7 +295,7 @@ EDL_INLINE record_facts facts_of(std::function<void(example const& record)> cons
 
 EDL_INLINE std::string to_text(record_facts const& of) try {
   using nlohmann::json;
-  if (of.inputs.empty() && of.classes.empty()) return {};
+  if (of.inputs.empty() && of.classes.empty() && (of.missing.empty() || of.missing == "auto")) return {};
   json inputs = json::array();
   for (record_feature const& f : of.inputs) {
     json& one = inputs.emplace_back(json{{"name", f.name}, {"kind", int(f.kind)}, {"extents", f.extents}});
@@ -304,6 +305,7 @@ EDL_INLINE std::string to_text(record_facts const& of) try {
   }
   json all{{"inputs", std::move(inputs)}};
   if (!of.classes.empty()) all["classes"] = of.classes;
+  if (!of.missing.empty()) all["missing"] = of.missing;
   std::string text = all.dump();
   return text.size() > detail::longest_facts ? std::string() : text;
 } catch (nlohmann::json::type_error const&) {
@@ -333,6 +335,7 @@ EDL_INLINE record_facts read_facts(std::string_view text) try {
     if (kind < 1 || kind > 3 || f.extents.size() > 8 || f.usual > detail::most_values) return {};
   }
   facts.classes = all.value("classes", std::vector<std::string>());
+  facts.missing = all.value("missing", std::string());
   return facts;
 } catch (nlohmann::json::exception const&) {
   return {};
@@ -382,7 +385,10 @@ EDL_INLINE std::string missing_features(record_facts const& known, data::source 
   std::string missing;
   for (record_feature const& f : known.inputs) {
     if (is_there(f.name)) continue;
-    std::string const name = printable(f.name, 64), like = cli::nearest(f.name, not_taken);
+    auto const other_case =
+        std::ranges::find(not_taken, lower(f.name), [](std::string const& c) { return lower(c); });
+    std::string const name = printable(f.name, 64),
+                      like = other_case != not_taken.end() ? *other_case : cli::nearest(f.name, not_taken);
     if (!like.empty())
       throw data_error(
           fmt::format("{} has no column '{}', which the model takes, but '{}', which it does not take: give "

@@ -22,12 +22,17 @@ struct records {
   worker::sources view() const { return {training.get(), evaluation.get(), prediction.get()}; }
 };
 
+/// How the training of a model read its tables.
+struct table_reading {
+  std::vector<data::table_column> columns{};  ///< of the features that the model takes
+  std::string missing{};                      ///< --missing; empty: unknown
+};
+
 /// Throws data_error if they are missing or damaged; with --skip_damaged it logs what it skips instead. `own`
 /// opens the model's own formats. With --validation_split, a share of the training data is for evaluation;
 /// without training, that share of the validation data. Columns of other tables are read like those of the
-/// training data, or else as `known`, from `trained_columns`.
-records open_records(job const& j, data::opener const& own, logger const& log,
-                     std::vector<data::table_column> known = {});
+/// training data, or else as `known`, from `trained_reading`, unless --missing is given.
+records open_records(job const& j, data::opener const& own, logger const& log, table_reading known = {});
 
 /// Logs notes about them, for one process of a job: cells that make a column a text, the folders' classes,
 /// the number of held-out records. Warns about training data sorted by a feature, and about a learning rate

@@ -46,13 +46,13 @@ inline data::opener with_buckets(job const& j, data::opener const& own, logger c
 }
 
 inline std::unique_ptr<data::source> open_data(job const& j, std::string const& path, data::opener const& own,
-                                               logger const& log,
-                                               std::vector<data::table_column> const& known = {}) {
+                                               logger const& log, table_reading const& known = {}) {
   if (path.empty()) return nullptr;
   return data::open_source(path,
                            {.skip_damaged = j.data.skip_damaged,
-                            .missing = data::read_missing_words(j.data.missing),
-                            .known = std::make_shared<std::vector<data::table_column>>(known)},
+                            .missing = data::read_missing_words(
+                                j.data.missing.value_or(known.missing.empty() ? "auto" : known.missing)),
+                            .known = std::make_shared<std::vector<data::table_column>>(known.columns)},
                            with_buckets(j, own, log));
 }
 
@@ -79,10 +79,10 @@ inline void check_classes(records const& r) {
 }  // namespace detail
 
 EDL_INLINE records open_records(job const& j, data::opener const& own, logger const& log,
-                                std::vector<data::table_column> known) {
+                                table_reading known) {
   records r;
   auto whole = detail::open_data(j, j.data.training_data, own, log);
-  if (whole) known = data::columns_of(*whole);
+  if (whole) known.columns = data::columns_of(*whole);
   auto const tell = [&](data::source const* of) {
     if (!of) return;
     for (std::string const& line : of->damage()) log.warning(line);

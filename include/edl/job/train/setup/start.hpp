@@ -47,8 +47,8 @@ checkpoint::job_files files_of(job const& j, program const& p, records const& r,
 /// The same for a result of `find_model`.
 std::string hyperparameters_at(std::string const& path);
 
-/// The training columns of a model that evaluates or predicts; empty if it does not record them.
-std::vector<data::table_column> trained_columns(job const& j);
+/// How the training of a model that evaluates or predicts read its tables, as far as the model records that.
+table_reading trained_reading(job const& j);
 
 /// The features that the model takes; empty if it does not record them.
 record_facts facts_at(std::string const& path);

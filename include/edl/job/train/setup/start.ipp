@@ -14,6 +14,7 @@
 
 #include "edl/base/checkpoint/directory.hpp"
 #include "edl/base/checkpoint/model_file.hpp"
+#include "edl/compute/data/source.hpp"
 #include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -68,12 +69,19 @@ inline void check_same_job(job const& j, std::string const& checkpoint, checkpoi
   if (what.empty() && theirs.shuffle) what = differs("--shuffle", *theirs.shuffle, *ours.shuffle);
   if (what.empty()) what = differs("--minibatch_size", theirs.minibatch_size, ours.minibatch_size);
   if (what.empty()) what = differs("--records_per_task", theirs.records_per_task, ours.records_per_task);
-  if (what.empty() && !same_shards) what = other_shards(theirs.shards, ours.shards);
+  std::string const missing = read_facts(theirs.record).missing, now = j.data.missing.value_or("auto");
+  if (what.empty() && !missing.empty() && data::read_missing_words(missing) != data::read_missing_words(now))
+    what = differs("--missing", missing, now);
+  bool const other_records = what.empty() && !same_shards;
+  if (other_records) what = other_shards(theirs.shards, ours.shards);
   if (!what.empty())
-    throw error(
-        fmt::format("--checkpoint_dir={} holds checkpoints of {}; give the same to continue it, or name "
-                    "another directory",
-                    j.checkpoints.checkpoint_dir, what));
+    throw error(fmt::format(
+        "--checkpoint_dir={} holds checkpoints of {}; give the same to continue it, or name "
+        "another directory{}",
+        j.checkpoints.checkpoint_dir, what,
+        other_records
+            ? fmt::format(", with --checkpoint_dir_for_init={} to begin with this model", checkpoint)
+            : ""));
   for (std::size_t i = 0; i < ours.shards.size(); ++i)
     if (std::uint64_t const was = theirs.shards[i].digest, is = ours.shards[i].digest; was && is && was != is)
       throw error(fmt::format(
@@ -285,19 +293,22 @@ EDL_INLINE record_facts facts_at(std::string const& path) {
                                                 : checkpoint::read_manifest(path).record);
 }
 
-EDL_INLINE std::vector<data::table_column> trained_columns(job const& j) try {
-  std::vector<data::table_column> all;
+EDL_INLINE table_reading trained_reading(job const& j) try {
+  table_reading all;
   if (j.command == command::train || j.checkpoints.checkpoint_dir_for_init.empty()) return all;
   auto const model =
       detail::model_at(j.checkpoints.checkpoint_dir_for_init, checkpoint::check::sizes, init_flag);
-  for (record_feature const& f : facts_at(model.path).inputs) all.push_back({.name = f.name, .kind = f.kind});
+  record_facts const facts = facts_at(model.path);
+  for (record_feature const& f : facts.inputs) all.columns.push_back({.name = f.name, .kind = f.kind});
+  all.missing = facts.missing;
   return all;
 } catch (error const&) {
   return {};  // reading the model reports the error
 }
 
 EDL_INLINE record_facts facts_of(program const& p, data::source const& training) {
-  return edl::facts_of([&](example const& r) { p.feed(r, mode::prediction); }, training);
+  record_facts facts = edl::facts_of([&](example const& r) { p.feed(r, mode::prediction); }, training);
+  return facts;
 }
 
 EDL_INLINE std::vector<std::uint64_t> table_seeds(program const& p, std::string const& from,
@@ -312,7 +323,11 @@ EDL_INLINE std::vector<std::uint64_t> table_seeds(program const& p, std::string 
 EDL_INLINE checkpoint::job_files files_of(job const& j, program const& p, records const& r,
                                           checkpoint::permission allowed) {
   checkpoint::manifest described = detail::describe(j, r);
-  if (r.training && j.command == command::train) described.record = to_text(facts_of(p, *r.training));
+  if (r.training && j.command == command::train) {
+    record_facts facts = facts_of(p, *r.training);
+    facts.missing = j.data.missing.value_or("auto");
+    described.record = to_text(facts);
+  }
   return {.layout = p.layout,
           .directory = j.command == command::train ? j.checkpoints.checkpoint_dir : "",
           .keep = std::uint64_t(j.checkpoints.keep_checkpoint_max),
@@ -355,6 +370,12 @@ EDL_INLINE master::restore_point start_of(job const& j, program const& p, record
     detail::check_whole(p, point.directory);
   record_facts const known = facts_at(point.directory);
   if (j.command != command::train) compare_features(known);
+  if (std::string const now = j.data.missing.value_or("auto");
+      (j.command == command::train || j.data.missing) && !known.missing.empty() && known.missing != now)
+    log.warning(
+        fmt::format("--checkpoint_dir_for_init={} was trained with --missing={}, and this command reads "
+                    "tables with --missing={}",
+                    j.checkpoints.checkpoint_dir_for_init, known.missing, now));
   for (data::source const* const of : {r.training.get(), r.evaluation.get(), r.prediction.get()}) try {
       if (of) check_records(known, *of);
     } catch (data_error const& other) {
