@@ -40,12 +40,15 @@ struct dense {
 
 /// A table's columns of numbers and of words, where cells may be missing.
 struct driven {
-  static constexpr auto network = nn::sequential(nn::features{.count = 2}, nn::dense{.units = 1});
-  static constexpr nn::sigmoid_cross_entropy loss{};
+  static constexpr auto network = nn::sequential(nn::features{.count = 2}, nn::dense{.units = 2});
+  static constexpr nn::softmax_cross_entropy loss{};
+  static constexpr edl::features::string_lookup classes{{"no, thanks", "yes"}, 0};
+  static constexpr auto class_names = classes.words();
   static void feed(edl::example const& record, edl::sample<driven>& into, edl::mode m) {
     into.features(0) = record.contains("km") ? record.floating("km") / 64 : 0.5f;
     into.features(1) = float(record.bytes("town").size());
-    if (m != edl::mode::prediction) into.label = record.floating("dear");
+    if (record.bytes("town") == "nowhere") throw edl::data_error("'nowhere' is no town");
+    if (m != edl::mode::prediction) into.label = record.integer("dear");
   }
 };
 
@@ -221,6 +224,8 @@ TEST_CASE("the words that a table had for missing cells are kept with its model"
     return slurp(dir / to + "/predictions.csv");
   };
   std::string const as_trained = predicted("1");
+  CHECK(as_trained.starts_with("record,class,probability,output_0,output_1,class_name\n0,"));
+  CHECK((has(as_trained, ",\"no, thanks\"\n") || has(as_trained, ",yes\n")));
   k.data.missing = "NA,nil";
   CHECK(predicted("2") == as_trained);
   k.data.missing = "auto";
@@ -229,6 +234,7 @@ TEST_CASE("the words that a table had for missing cells are kept with its model"
 
   // Records from elsewhere: `feed` sees no such word.
   edl::predictor<driven> const served(dir / "c");
+  CHECK(served.classes() == std::vector<std::string>{"no, thanks", "yes"});
   edl::example with, without;
   {
     edl::example_builder to(with);
@@ -237,6 +243,9 @@ TEST_CASE("the words that a table had for missing cells are kept with its model"
   }
   edl::example_builder(without).bytes("town", "");
   CHECK(served(with).outputs()[0] == served(without).outputs()[0]);
+  edl::example odd;
+  edl::example_builder(odd).bytes("town", "nowhere");
+  CHECK(complaint([&] { served(odd); }) == "'town': 'nowhere' is no town");
 
   j.data.num_epochs = 2;
   j.data.missing = std::nullopt;
@@ -407,6 +416,9 @@ TEST_CASE("what a model takes is seen by the records that it is trained with, an
         "--x=t.csv has no column 'area', which the model takes: all its records lack it");
   CHECK_THROWS_WITH_AS(missing({"day", "price", "aera", "tags", "box"}),
                        doctest::Contains("has no column 'area', which the model takes, but 'aera', which it"),
+                       edl::data_error);
+  CHECK_THROWS_WITH_AS(missing({"id", "day", "price", "AREA", "tags", "box"}),
+                       doctest::Contains("has no column 'area', which the model takes, but 'AREA', which it"),
                        edl::data_error);
   CHECK_THROWS_WITH_AS(missing({"day", "area", "tags", "box"}),
                        "--x=t.csv has no column 'price', which the model needs", edl::data_error);

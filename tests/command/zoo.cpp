@@ -201,6 +201,7 @@ TEST_CASE("init --from writes a model of a table: numbers, words, dates, missing
   CHECK(w({"init", "--from=flats.csv", "--label=class", "--model_zoo=zoo"}) == 0);  // into the same zoo
   CHECK(has(w.file("zoo/table/table_class.cpp"), "into.label = classes(record.bytes(\"class\"))"));
   CHECK(has(w.file("zoo/table/table_class.cpp"), "is none of the classes"));  // another text, or none
+  CHECK(has(w.file("zoo/table/table_class.cpp"), "static constexpr auto class_names = classes.words();"));
   CHECK(w({"init", "--from=flats.csv", "--label=class", "--model_zoo=missing", "--missing=old,\"ld\""}) == 0);
   CHECK(has(w.said,
             "--shuffle '--missing=old,\"ld\"' --skip_damaged --max_damaged=0.41 "

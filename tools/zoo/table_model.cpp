@@ -51,17 +51,17 @@ class names {
     // Words of the language and of the source around it end in an underscore, as do names that begin with a
     // digit.
     static std::set<std::string> const taken{
-        "in",       "ids",       "numbers",  "network",   "loss",     "optimizer", "metrics",  "feed",
-        "record",   "into",      "m",        "nn",        "features", "edl",       "label",    "classes",
-        "row",      "id",        "number",   "date",      "alignas",  "and",       "asm",      "auto",
-        "bool",     "break",     "case",     "catch",     "char",     "class",     "const",    "continue",
-        "default",  "delete",    "do",       "double",    "else",     "enum",      "explicit", "export",
-        "extern",   "false",     "float",    "for",       "friend",   "goto",      "if",       "inline",
-        "int",      "long",      "mutable",  "namespace", "new",      "not",       "operator", "or",
-        "private",  "protected", "public",   "register",  "requires", "return",    "short",    "signed",
-        "sizeof",   "static",    "struct",   "switch",    "template", "this",      "throw",    "true",
-        "try",      "typedef",   "typename", "union",     "unsigned", "using",     "virtual",  "void",
-        "volatile", "while",     "xor",      "main",      "concept",  "std"};
+        "in",      "ids",         "numbers", "network",   "loss",     "optimizer", "metrics",  "feed",
+        "record",  "into",        "m",       "nn",        "features", "edl",       "label",    "classes",
+        "row",     "id",          "number",  "date",      "alignas",  "and",       "asm",      "auto",
+        "bool",    "break",       "case",    "catch",     "char",     "class",     "const",    "continue",
+        "default", "delete",      "do",      "double",    "else",     "enum",      "explicit", "export",
+        "extern",  "false",       "float",   "for",       "friend",   "goto",      "if",       "inline",
+        "int",     "long",        "mutable", "namespace", "new",      "not",       "operator", "or",
+        "private", "protected",   "public",  "register",  "requires", "return",    "short",    "signed",
+        "sizeof",  "static",      "struct",  "switch",    "template", "this",      "throw",    "true",
+        "try",     "class_names", "typedef", "typename",  "union",    "unsigned",  "using",    "virtual",
+        "void",    "volatile",    "while",   "xor",       "main",     "concept",   "std"};
     std::string const plain = name;
     name = "column_" + plain;
     if (!plain.empty() && std::isalpha(static_cast<unsigned char>(plain[0])) &&
@@ -274,7 +274,8 @@ class writer {
       for (std::string const& w : classes) quoted.push_back(literal(w));
       members_ +=
           fmt::format("  static constexpr features::string_lookup classes{{{{{}}}, 0}};  // of the label\n",
-                      fmt::join(quoted, ", "));
+                      fmt::join(quoted, ", ")) +
+          "  static constexpr auto class_names = classes.words();\n";
     }
     bool const whole = of_.kind == example::kind::integers && of_.countable;
     if ((words || whole) && classes.size() == 2 && (words || (of_.least == 0 && of_.most == 1))) {

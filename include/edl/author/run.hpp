@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <ostream>
@@ -90,6 +91,12 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
   };
   if constexpr (model_traits<Model>::names_weights)
     p.weight_names.assign(std::begin(Model::weight_names), std::end(Model::weight_names));
+  if constexpr (requires { Model::class_names; }) {
+    static_assert(std::size(Model::class_names) == std::max<std::size_t>(network::output.size(), 2),
+                  "edl: the model's `class_names` needs a name for each output of the network, or two names "
+                  "for one output, of no and of yes");
+    p.class_names.assign(std::begin(Model::class_names), std::end(Model::class_names));
+  }
   if constexpr (model_traits<Model>::opens) p.open = Model::open;
   if constexpr (model_traits<Model>::prepares) p.prepare = prepare<Model>;
   p.metrics = [](view<double> totals) {

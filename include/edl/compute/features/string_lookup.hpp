@@ -52,6 +52,7 @@ class string_lookup {
     return known ? std::int64_t(*it) : detail::unknown_id(text, N, unknown_);
   }
   constexpr std::int64_t size() const { return std::int64_t(N) + unknown_; }
+  constexpr std::array<std::string_view, N> const& words() const { return words_; }
 
  private:
   std::array<std::string_view, N> words_;

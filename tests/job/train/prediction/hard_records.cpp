@@ -120,6 +120,64 @@ TEST_CASE("the probability of a yes or no is that of predictions, whatever was s
         "loss 0.0000, record 0 of a: label 0, predicted 0 (probability 0.119)\n");
 }
 
+TEST_CASE("classes are told with the names that the model gives them") {
+  pictures from;
+  auto p = of_classes({2, 2, 1});
+  p.class_names = {"cat", "d\"og", "owl"};
+  edl::logger const quiet(edl::severity::critical);
+  for (bool const parts : {false, true}) {
+    scratch const dir;
+    edl::job j{.command = edl::command::evaluate, .evaluation = {.worst = 1}};
+    j.evaluation.wrong = dir / "";
+    if (parts) j.strategy = edl::strategy::parameter_server;
+    edl::train::hard_records hard(j, p, from);
+    told by;
+    by.outputs = {9, 0, 0, 0, 9, 0, 0, 0, 9};
+    hard.look(by, batch_of(0, {0, 1, 1}));
+    std::ostringstream out;
+    if (parts)
+      hard.end_task({}), edl::train::hard_records::join(j, 3, out, quiet);
+    else
+      hard.tell(out, quiet);
+    CHECK(out.str() ==
+          "loss 2.0000, record 2 of a: label 1 (d\"og), predicted 2 (owl) (probability 1.000)\n");
+    CHECK(has(slurp(dir / "wrong.jsonl"), R"(,"label_name":"d\"og","class_name":"owl")"));
+  }
+}
+
+TEST_CASE("of a number the label and the prediction are told, and the line of a table") {
+  scratch const dir;
+  std::ofstream(dir / "t.csv") << "x\n1\n2\n3\n";
+  auto const from = edl::data::open_source(dir / "t.csv");
+  auto p = of_classes({2, 2, 1});
+  p.outputs = 1;
+  p.heads = {{"output", {1, 1, 1}, 0, edl::output_meaning::numbers}};
+  edl::logger const quiet(edl::severity::critical);
+  for (auto const format : {edl::result_format::text, edl::result_format::json})
+    for (bool const parts : {false, true}) {
+      edl::job j{.command = edl::command::evaluate, .evaluation = {.worst = 1}};
+      j.evaluation.format = format;
+      if (parts) j.strategy = edl::strategy::parameter_server, j.evaluation.wrong = dir / "";
+      edl::train::hard_records hard(j, p, *from);
+      told by;
+      by.outputs = {-2, 0, 2.25f};
+      auto b = batch_of(0, {});
+      b.class_size = 0, b.target_size = 1, b.targets = {1, 2, 3.5f};
+      hard.look(by, b);
+      std::ostringstream out;
+      if (parts)
+        hard.end_task({}), edl::train::hard_records::join(j, 3, out, quiet);
+      else
+        hard.tell(out, quiet);
+      CHECK(
+          out.str() ==
+          (format == edl::result_format::text
+               ? "loss 2.0000, record 2 of a, line 4: label 3.5, predicted 2.25\n"
+               : "{\"worst\":[{\"record\":2,\"file\":\"a\",\"in_file\":2,\"line\":4,\"loss\":2,\"label\":3.5,"
+                 "\"prediction\":2.25}]}\n"));
+    }
+}
+
 TEST_CASE("records that are files of their own are told by their names") {
   pictures from;
   from.apart = true;

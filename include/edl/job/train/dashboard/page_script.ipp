@@ -55,7 +55,7 @@ function show_job() {
 /** The records with the highest loss in the last evaluation. */
 async function show_worst() {
   worst_of = job.worst;
-  const {version, records} = await ask('api/worst'), said = records.some(r => r.label !== undefined);
+  const {version, records} = await ask('api/worst'), said = records.some(r => r.class !== undefined);
   by_id('worst').hidden = false;
   set('worst-title', `Worst records of step ${number(version)}`);
   by_id('worst-records').replaceChildren(...table('Worst records', ['Record', 'Loss', ...(said ? ['Label', 'Said', 'Probability'] : []), 'File'],

@@ -70,8 +70,11 @@ class hard_records {
     std::uint64_t record = 0;  ///< among all
     std::string file;
     std::optional<std::uint64_t> in_file;  ///< its number there; empty: it is the whole file
+    std::uint64_t line = 0;                // there, from 1; 0: it has none
     std::optional<std::int64_t> label, said;
-    float probability = 0;  ///< as in predictions: of the predicted class, or of a yes
+    std::optional<float> number, predicted;  // instead, of a model of one number
+    std::string label_name, said_name;       // empty: classes have no names
+    float probability = 0;                   ///< as in predictions: of the predicted class, or of a yes
 
     std::string json() const;
     static std::string json(std::vector<seen> const& all);

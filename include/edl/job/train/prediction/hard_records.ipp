@@ -66,13 +66,36 @@ EDL_INLINE hard_records::hard_records(job const& j, program const& p, data::sour
   if (!detail::in_parts(j)) lines_ = std::make_unique<durable_file>(j.evaluation.wrong + "/wrong.jsonl");
 }
 
+namespace detail {
+
+/// The name of a class, if the model has names.
+inline std::string class_name(program const& p, std::int64_t of) {
+  return of >= 0 && std::size_t(of) < p.class_names.size() ? p.class_names[std::size_t(of)] : std::string();
+}
+
+inline std::string with_name(std::int64_t of, std::string const& name) {
+  return name.empty() ? std::to_string(of) : fmt::format("{} ({})", of, printable(name, 64));
+}
+
+inline std::string names_json(std::string const& label, std::string const& said) {
+  return label.empty() && said.empty()
+             ? std::string()
+             : fmt::format(",\"label_name\":{},\"class_name\":{}", nlohmann::json(printable(label)).dump(),
+                           nlohmann::json(printable(said)).dump());
+}
+
+}  // namespace detail
+
 EDL_INLINE hard_records::seen hard_records::see(data::batch const& b, int row, double loss,
                                                 view<float> outputs) const {
   auto const i = std::size_t(row);
   seen s{.loss = std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss,
          .record = b.first_place + b.records[i],
          .file = from_.own_file(b.shard_number, b.records[i])};
-  if (s.file.empty()) s.file = b.shard, s.in_file = from_.number_in_file(b.shard_number, b.records[i]);
+  if (s.file.empty()) {
+    s.file = b.shard, s.in_file = from_.number_in_file(b.shard_number, b.records[i]);
+    s.line = from_.line_in_file(b.shard_number, b.records[i]);
+  }
   if (program_.heads.size() != 1) return s;
   model_output const& o = program_.heads[0];
   if (o.meaning == output_meaning::classes) {
@@ -81,6 +104,7 @@ EDL_INLINE hard_records::seen hard_records::see(data::batch const& b, int row, d
   } else if (o.meaning == output_meaning::probabilities && o.size() == 1) {
     s.said = outputs[0] > 0, s.probability = probability_of(outputs[0]);  // of class 1, as in predictions
   } else {
+    if (o.size() == 1 && b.target_size == 1) s.number = b.targets[i], s.predicted = outputs[0];
     return s;
   }
   s.label = b.class_size > 0
@@ -88,6 +112,7 @@ EDL_INLINE hard_records::seen hard_records::see(data::batch const& b, int row, d
                 : std::int64_t(b.targets[i * b.target_size] > 0.5f || o.meaning == output_meaning::classes
                                    ? std::lround(b.targets[i * b.target_size])
                                    : 0);
+  s.label_name = detail::class_name(program_, *s.label), s.said_name = detail::class_name(program_, *s.said);
   return s;
 }
 
@@ -139,6 +164,7 @@ EDL_INLINE std::string hard_records::write(data::batch const& b, int row, seen c
   std::string line =
       fmt::format("{{\"record\":{},\"file\":{},\"label\":{},\"class\":{},\"probability\":{}", what.record,
                   nlohmann::json(printable(what.file)).dump(), *what.label, *what.said, what.probability);
+  line += detail::names_json(what.label_name, what.said_name);
   shape const of = program_.input;
   std::size_t const n = of.size();
   if (of.height > 1 && of.width > 1 && (of.channels == 1 || of.channels == 3) && n == b.feature_size) {
@@ -159,11 +185,15 @@ EDL_INLINE std::string hard_records::write(data::batch const& b, int row, seen c
 }
 
 EDL_INLINE std::string hard_records::seen::json() const {
+  auto const finite = [](auto x) { return std::isfinite(x) ? fmt::format("{}", x) : std::string("null"); };
   return fmt::format(
-      "{{\"record\":{},\"file\":{},{}\"loss\":{}{}}}", record, nlohmann::json(printable(file)).dump(),
+      "{{\"record\":{},\"file\":{},{}{}\"loss\":{}{}}}", record, nlohmann::json(printable(file)).dump(),
       in_file ? fmt::format("\"in_file\":{},", *in_file) : "",
-      std::isfinite(loss) ? fmt::format("{}", loss) : "null",
-      said ? fmt::format(",\"label\":{},\"class\":{},\"probability\":{}", *label, *said, probability) : "");
+      line > 0 ? fmt::format("\"line\":{},", line) : "", finite(loss),
+      said     ? fmt::format(",\"label\":{},\"class\":{},\"probability\":{}{}", *label, *said, probability,
+                             detail::names_json(label_name, said_name))
+      : number ? fmt::format(",\"label\":{},\"prediction\":{}", finite(*number), finite(*predicted))
+               : "");
 }
 
 EDL_INLINE std::string hard_records::seen::json(std::vector<seen> const& all) {
@@ -178,8 +208,14 @@ EDL_INLINE hard_records::seen hard_records::seen::of_json(nlohmann::json const& 
          .record = all.at("record"),
          .file = all.at("file")};
   if (all.contains("in_file")) s.in_file = all.at("in_file");
+  if (all.contains("line")) s.line = all.at("line");
+  auto const number = [&](char const* name) {
+    return all.at(name).is_null() ? std::numeric_limits<float>::quiet_NaN() : all.at(name).get<float>();
+  };
+  if (all.contains("prediction")) s.number = number("label"), s.predicted = number("prediction");
   if (all.contains("class"))
     s.label = all.at("label"), s.said = all.at("class"), s.probability = all.at("probability");
+  if (all.contains("class_name")) s.label_name = all.at("label_name"), s.said_name = all.at("class_name");
   return s;
 }
 
@@ -219,12 +255,15 @@ EDL_INLINE void hard_records::found::tell(job const& j, std::ostream& to, logger
   std::ranges::sort(worst, seen::harder);
   if (j.evaluation.format != result_format::json)
     for (seen const& s : worst)
-      fmt::print(to, "loss {}, {}{}{}\n",
+      fmt::print(to, "loss {}, {}{}{}{}\n",
                  s.loss < 1e6 ? fmt::format("{:.4f}", s.loss) : fmt::format("{:.4e}", s.loss),
                  s.in_file ? fmt::format("record {} of ", *s.in_file) : "", printable(s.file),
-                 !s.said ? ""
-                         : fmt::format(": label {}, predicted {} (probability {:.3f})", *s.label, *s.said,
-                                       s.probability));
+                 s.line > 0 ? fmt::format(", line {}", s.line) : "",
+                 s.said     ? fmt::format(": label {}, predicted {} (probability {:.3f})",
+                                          detail::with_name(*s.label, s.label_name),
+                                          detail::with_name(*s.said, s.said_name), s.probability)
+                 : s.number ? fmt::format(": label {:.6g}, predicted {:.6g}", *s.number, *s.predicted)
+                            : "");
   else if (j.evaluation.worst > 0)
     fmt::print(to, "{{\"worst\":{}}}\n", seen::json(worst));
   to.flush();

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <mutex>
+#include <typeinfo>
 #include <utility>
 
 #include "edl/compute/data/source.hpp"
@@ -14,11 +15,32 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/log.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/job/train/prediction/prediction_session.hpp"
 #include "edl/job/train/prediction/saved_model.hpp"
 #include "edl/job/train/setup/start.hpp"
 
 namespace edl {
+
+namespace detail {
+
+/// The one feature whose text an error quotes, as a text that is no date; empty if there is none, or the
+/// error names it.
+inline std::string feature_with(example const& record, std::string_view error) {
+  std::string found;
+  for (std::size_t i = 0; i < record.size(); ++i) {
+    std::string const name(record.name(i));
+    if (error.find(fmt::format("'{}'", printable(name, 64))) != error.npos) return {};
+    if (record.kind_of(i) != example::kind::strings || record.count(name) != 1) continue;
+    auto const text = record.bytes(name);
+    if (text.empty() || error.find(fmt::format("'{}'", printable(text, 64))) == error.npos) continue;
+    if (!found.empty()) return {};
+    found = name;
+  }
+  return found;
+}
+
+}  // namespace detail
 
 struct prediction_batch::workspace {
   workspace(std::unique_ptr<worker::trainer> t)
@@ -165,7 +187,14 @@ EDL_INLINE void prediction_batch::add(example const& record) {
       if (of != all.end()) check_extents(*of, given);
     }
   w.outputs = {};
-  w.trainer->feed(core_->as_trained(record, w.changed), w.batch, w.batch.rows, mode::prediction);
+  example const& fed = core_->as_trained(record, w.changed);
+  try {
+    w.trainer->feed(fed, w.batch, w.batch.rows, mode::prediction);
+  } catch (data_error const& e) {
+    std::string const of = typeid(e) == typeid(data_error) ? detail::feature_with(fed, e.what()) : "";
+    if (of.empty()) throw;
+    throw data_error(fmt::format("'{}': {}", printable(of, 64), e.what()));
+  }
   ++w.batch.rows;
 }
 

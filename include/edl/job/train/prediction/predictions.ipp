@@ -45,6 +45,13 @@ inline std::string numbered(std::string const& name, std::size_t i, std::size_t 
   return of == 1 ? name : fmt::format("{}_{}", name, i);
 }
 
+/// The name of the likeliest class, if the model names its classes; null: it has no column.
+inline std::string const* class_name_of(program const& p, view<float> outputs) {
+  if (p.heads.size() != 1 || p.heads[0].meaning != output_meaning::classes || p.class_names.empty())
+    return nullptr;
+  return &p.class_names.at(likeliest_class(p.heads[0].of(outputs)).number);
+}
+
 /// Calls visit(name, number) for the class, the probabilities and the values of all outputs.
 template <class Visit>
 void each_number(program const& p, view<float> outputs, Visit const& visit) {
@@ -94,6 +101,7 @@ inline void append_header(text& to, program const& p, std::vector<std::string> c
     to.push_back(',');
     append_cell(to, name);
   });
+  if (class_name_of(p, std::vector<float>(p.outputs))) append(to, ",class_name");
   to.push_back('\n');
 }
 
@@ -104,6 +112,7 @@ inline void append_line(text& to, program const& p, std::vector<std::string> con
   each_number(p, r.outputs, [&](std::string const&, auto number) {
     fmt::format_to(std::back_inserter(to), ",{}", number);
   });
+  if (auto const* const name = class_name_of(p, r.outputs)) to.push_back(','), append_cell(to, *name);
   to.push_back('\n');
 }
 
@@ -129,6 +138,8 @@ inline void append_json(text& to, program const& p, std::vector<std::string> con
     if (o.meaning == output_meaning::classes) {
       likeliest_class const c(values);
       write(prefix_of(o) + "class", fmt::format("{}", c.number));
+      if (auto const* const name = class_name_of(p, r.outputs))
+        write("class_name", nlohmann::json(*name).dump());
       write(prefix_of(o) + "probability", number(c.probability));
     } else if (o.meaning == output_meaning::probabilities) {
       write(prefix_of(o) + "probability", all(probabilities));
@@ -296,6 +307,7 @@ EDL_INLINE prediction_parts::prediction_parts(job const& j, program const& p, da
       columns_(cli::list_of("prediction_columns", j.outputs.prediction_columns)) {
   if (columns_.empty()) return;
   std::vector<std::string> own{"record"};
+  if (detail::class_name_of(p, std::vector<float>(p.outputs))) own.push_back("class_name");
   for (model_output const& o : p.heads) own.push_back(o.name);
   detail::each_number(p, std::vector<float>(p.outputs),
                       [&](std::string const& name, auto) { own.push_back(name); });

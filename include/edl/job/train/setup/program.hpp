@@ -58,6 +58,9 @@ struct program {
   /// Names of its variables in other programs' files, if it declares them.
   std::vector<weight_name> weight_names;
 
+  /// Names of labels 0, 1, …, if the model declares them.
+  std::vector<std::string> class_names;
+
   /// Opens the model's own formats; empty if it has none.
   data::opener open;
 

@@ -308,6 +308,7 @@ EDL_INLINE table_reading trained_reading(job const& j) try {
 
 EDL_INLINE record_facts facts_of(program const& p, data::source const& training) {
   record_facts facts = edl::facts_of([&](example const& r) { p.feed(r, mode::prediction); }, training);
+  if (facts.classes.empty()) facts.classes = p.class_names;
   return facts;
 }
 
