@@ -78,6 +78,7 @@ TEST_CASE("CSV has all columns, JSON the lines as they are") {
   CHECK(json.starts_with("[{\"step\":100,"));
   CHECK(json.ends_with("\"loss\":0.5}}]\n"));
   CHECK(job::count(json, "\"step\"") == 4);
+  CHECK(to_text(history_from("\xef\xbb\xbf" + std::string(lines), "mnist"), "json") == json);
 }
 
 TEST_CASE("names from a file are printable, and its values have a bound") {

@@ -192,6 +192,7 @@ EDL_INLINE history history_from(std::string_view text, std::string const& job) {
   history h{.job = job, .columns = {}, .rows = {}, .lines = {}, .notes = {}};
   std::map<std::uint64_t, history::row> rows;
   std::size_t number = 0, none = 0, first_none = 0, values = 0, no_room = 0;
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // an editor's byte order mark
   for (std::size_t at = 0; at < text.size();) {
     std::size_t const end = std::min(text.find('\n', at), text.size());
     std::string_view const line = text.substr(at, end - at);

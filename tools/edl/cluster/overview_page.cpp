@@ -38,7 +38,7 @@ constexpr std::string_view body = R"page(
   </section>
 </main>
 <footer>
-  <p>As JSON: <a data-path="/api/runs" href="/api/runs">the list</a>. Nothing on this page changes anything.</p>
+  <p>As JSON: <a data-path="api/runs" href="api/runs">the list</a>. Nothing on this page changes anything.</p>
 </footer>
 <div id="say" class="unseen" aria-live="polite"></div>
 </body>

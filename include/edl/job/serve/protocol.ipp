@@ -72,13 +72,20 @@ inline void refuse_twice(std::string_view body) {
   }
 }
 
+/// `byte`: where, counted from 1.
+inline http::failure not_json(std::size_t byte) {
+  return http::failure(
+      400, fmt::format("the body is not JSON (at its byte {}); if binary tensors follow the JSON, "
+                       "Inference-Header-Content-Length must give its length",
+                       byte));
+}
+
 /// Limits nesting: lists within lists would need a hundred times the body's size in memory.
 inline json parsed(std::string_view body) {
   if (nested_too_deeply(body))
     throw http::failure(400, fmt::format("the body is nested deeper than {} levels", most_nesting));
   // The parser would take a zero byte for the end of the body.
-  if (auto const at = body.find('\0'); at != body.npos)
-    throw http::failure(400, fmt::format("the body is not JSON: its byte {} is zero", at));
+  if (auto const at = body.find('\0'); at != body.npos) throw not_json(at + 1);
   json all = body.find("NaN") == body.npos ? json::parse(body) : json::parse(without_nan(body));
   refuse_twice(body);
   return all;
@@ -133,9 +140,7 @@ std::shared_ptr<question const> checked(Read&& read) {
     read(*q);
     return q;
   } catch (json::parse_error const& e) {
-    throw http::failure(400, fmt::format("the body is not JSON (at its byte {}); if binary tensors follow "
-                                         "the JSON, Inference-Header-Content-Length must give its length",
-                                         e.byte));
+    throw not_json(e.byte);
   } catch (json::exception const& e) {
     if (e.id == 406) throw http::failure(400, "a number of the body is too large");
     throw http::failure(400, "a field of the body is missing, or has the wrong type");
