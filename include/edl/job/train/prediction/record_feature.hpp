@@ -86,6 +86,13 @@ struct found_features {
 found_features features_read_by(std::function<void(example const& record)> const& feed, std::size_t values,
                                 std::vector<record_feature> known = {});
 
+namespace detail {
+
+/// A copy of the record with one feature replaced by `put`.
+void copy_but(example const& from, std::string_view but, example& into,
+              std::function<void(example_builder&)> const& put);
+
+}  // namespace detail
 }  // namespace edl
 
 #ifdef EDL_HEADER_ONLY

@@ -161,9 +161,8 @@ inline std::string pattern_of(std::string_view text) {
   return made;
 }
 
-/// A copy of the record with one feature replaced by `put`.
-template <class Put>
-void copy_but(example const& from, std::string_view but, example& into, Put&& put) {
+EDL_INLINE void copy_but(example const& from, std::string_view but, example& into,
+                         std::function<void(example_builder&)> const& put) {
   example_builder to(into);
   for (std::size_t i = 0; i < from.size(); ++i) {
     std::string_view const name = from.name(i);
