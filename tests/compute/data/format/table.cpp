@@ -12,6 +12,7 @@
 #include "edl/compute/data/joined.hpp"
 #include "edl/compute/data/source.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/text.hpp"
 
 namespace table_test {
 

@@ -228,7 +228,8 @@ TEST_CASE("a table of one row is evaluated as the training's table was read") {
   // A model says what it was trained with.
   j.command = edl::command::evaluate;
   j.data.training_data = {};
-  lacks_x(edl::train::open_records(j, {}, quiet, {{.name = "x", .kind = edl::example::kind::floats}}));
+  lacks_x(edl::train::open_records(j, {}, quiet,
+                                   {.columns = {{.name = "x", .kind = edl::example::kind::floats}}}));
 }
 
 TEST_CASE("what a damaged file hides is told to be in no count") {
