@@ -155,7 +155,7 @@ TEST_CASE("a cluster_spec that cannot be done is refused with its place") {
   struct {
     char const *text, *why;
   } const all[] = {
-      {"{", "is no JSON"},
+      {"{", "is not JSON"},
       {"[]", "expected an object"},
       {R"({"pods": {}})", "'pods' is unknown; expected pod_spec"},
       {R"({"pod_spec": []})", "pod_spec: expected an object"},

@@ -427,7 +427,7 @@ TEST_CASE("a job that no server would take is refused with what to change") {
       {[](job_spec& s) { s.variables = {{"a b", "1"}}; }, "--envs=a b: expected"},
       {[](job_spec& s) { s.variables = {{"EDL_ROLE", "ps"}}; }, "--envs=EDL_ROLE: is set by the job itself"},
       {[](job_spec& s) { s.populate_env_names = "*"; }, "--populate_env_names=*: is not a regular"},
-      {[](job_spec& s) { s.cluster_spec = "{"; }, "--cluster_spec: is no JSON"},
+      {[](job_spec& s) { s.cluster_spec = "{"; }, "--cluster_spec: is not JSON"},
       {[](job_spec& s) { s.command.emplace_back(200'000, 'x'); }, "the description of the job has "}};
   for (auto const& [change, why] : all) {
     job_spec s = small();

@@ -374,7 +374,8 @@ TEST_CASE("much JSON that is wrong, or none, is refused as little is") {
   std::string const pad(100'000, ' ');
   CHECK(has(f.predict(R"({"instances":[[1,2,3]]})" + pad), "400 Bad Request"));
   CHECK(has(f.predict(pad + "{"), "the body is not JSON"));
-  CHECK(has(f.predict(R"({"instances":[[4,5]]})" + std::string(1, '\0') + "{"), "at its byte 22); if binary tensors follow"));
+  CHECK(has(f.predict(R"({"instances":[[4,5]]})" + std::string(1, '\0') + "{"),
+            "at its byte 22); if binary tensors follow"));
   CHECK(has(f.ask(http_client::post("/v2/models/m/infer", pad)), "the body is not JSON"));
   CHECK(f.predict(R"({"instances":[[4,5]]})" + pad).ends_with("[[9,0,0]]}"));
 }
