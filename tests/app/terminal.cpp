@@ -211,8 +211,9 @@ TEST_CASE("a second Ctrl-C ends everything at once, and so does SIGTERM that is 
     job::scratch const dir;
     lines flags{"--checkpoint_dir=" + dir / "c", "--num_epochs=0", "--log_loss_steps=1"};
     if (processes) flags.insert(flags.end(), {"--num_workers=1", "--num_ps_pods=1"});
-    shown s(flags, 80, {{"TINY_DELAY_US", processes ? "3000" : "100000"}});
-    REQUIRE(s.says("Loss = "));
+    job::environment const slow{{"TINY_DELAY_US", "20000"}, {"TINY_SLOWER_AFTER", "96"}};
+    shown s(flags, 80, processes ? job::environment{{"TINY_DELAY_US", "3000"}} : slow);
+    REQUIRE(s.says("Loss = ", processes ? 1 : 3));
     if (processes) ::kill(s.j.find("ps", 0), SIGSTOP);
     s.at.type("\x03");
     REQUIRE(s.says("stopping: "));
