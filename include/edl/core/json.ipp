@@ -61,7 +61,8 @@ EDL_INLINE nlohmann::json parse_json(std::string_view text, std::size_t most) {
   if (nested_too_deeply(text, most)) return nlohmann::json::value_t::discarded;
   std::string twice;
   auto value = detail::parse_noting_keys(text, twice, false);
-  return twice.empty() ? value : nlohmann::json(nlohmann::json::value_t::discarded);
+  if (!twice.empty()) return nlohmann::json::value_t::discarded;
+  return value;
 }
 
 EDL_INLINE std::string why_no_json(std::string_view text, std::size_t most) try {
