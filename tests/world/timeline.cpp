@@ -17,7 +17,7 @@ constexpr std::pair<char const*, char const*> known_paths[]{
     {"a copy was taken from another worker", "took version"},
     {"a master took another's place", "the previous master ended before its job"},
     {"a journal was damaged", "goes by the journal before"},
-    {"a journal was lost", "begins anew, none before is of this run"},
+    {"a journal was lost", "begins anew, as no journal of this run is whole"},
     {"a member knew a newer generation", "its journal was lost or is older"},
     {"a server was ahead of the master", "knows a newer generation than"},
     {"the master was cut off", "this master may be cut off"},

@@ -127,7 +127,7 @@ inline std::optional<master::persisted_state> read_journal(master::journal& from
   if (!from.trouble().empty())
     log.warning(
         fmt::format("{}: this master {}", from.trouble(),
-                    found ? "goes by the journal before" : "begins anew, none before is of this run"));
+                    found ? "goes by the journal before" : "begins anew, as no journal of this run is whole"));
   return found;
 }
 

@@ -46,11 +46,12 @@ class journal {
 
   std::string const& path() const { return path_; }
 
-  /// The previous master's state; empty if there was none. Throws error, which names the fault and the place,
-  /// if the file and the previous one are damaged. Throws storage_error if it cannot be read.
+  /// The previous master's state; empty if there was none. If the file is damaged, the state in the previous
+  /// one; if that is damaged or missing, too, empty: to the master both are lost, and it keeps the file as
+  /// `PATH.damaged`. Throws storage_error if a file cannot be read.
   std::optional<persisted_state> read();
 
-  /// Why `read` used the previous journal; empty: it did not.
+  /// Why `read` could not use the file, with the fault and the place; empty: it could.
   std::string const& trouble() const { return trouble_; }
 
   /// Stores `now`; cheap if nothing has changed. Throws error if it cannot be written: the last one then

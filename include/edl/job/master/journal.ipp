@@ -131,15 +131,18 @@ EDL_INLINE std::optional<persisted_state> journal::read() {
   } catch (error const& damaged) {
     trouble_ = damaged.what();
   }
-  std::string const way_out = "; remove both, and the next start begins anew from the newest checkpoint";
-  if (!has_before) throw error(fmt::format("{}; {} does not exist{}", trouble_, before, way_out));
-  try {
-    return detail::read_journal(before, run_);
-  } catch (storage_error const&) {
-    throw;
-  } catch (error const& damaged) {
-    throw error(fmt::format("{}; {}{}", trouble_, damaged.what(), way_out));
-  }
+  if (has_before) try {
+      return detail::read_journal(before, run_);
+    } catch (storage_error const&) {
+      throw;
+    } catch (error const& damaged) {
+      trouble_ += fmt::format("; {}", damaged.what());
+    }
+  std::string const kept = path_ + ".damaged";
+  std::error_code failed;
+  std::filesystem::rename(path_, kept, failed);
+  if (!failed) trouble_ += fmt::format("; the file is kept as {}", kept);
+  return std::nullopt;
 }
 
 EDL_INLINE std::vector<std::string> journal::addresses(std::string const& path) try {
