@@ -308,6 +308,20 @@ TEST_CASE("places that cannot be written to") {
                 {"--log_file_path=" + dir / "file/log", "Not a directory"});
 }
 
+TEST_CASE("why a process ends is also in the file of its log") {
+  job::scratch const dir;
+  for (lines flags : {lines{}, lines{"--num_ps_pods=1", "--num_workers=1"}}) {
+    flags.insert(flags.end(), {"--training_data=" + dir / "absent", "--log_file_path=" + dir / "log"});
+    check_refused(train(flags), {dir / "absent"});
+    std::string const kept = slurp(dir / "log");
+    CAPTURE(kept);
+    CHECK(has(kept, "[ERROR]"));
+    CHECK(has(kept, "this process ends: "));
+    CHECK(has(kept, dir / "absent"));
+    std::filesystem::remove(dir / "log");
+  }
+}
+
 TEST_CASE("a disk that is full when a checkpoint is written") {
   // 2,000 bytes take what the log says of it, and no checkpoint's file.
   for (lines const& processes : {lines{}, lines{"--num_ps_pods=1", "--num_workers=1"}}) {

@@ -75,9 +75,13 @@ inline int run_conversion(train::program const& p, conversion const& c) {
   return 0;
 }
 
+inline std::string name_in_log(process_environment const& s) {
+  return s.role.empty() || s.role == "master" ? s.role : fmt::format("{}-{}", s.role, s.id);
+}
+
 inline logger open_log(job const& j, process_environment const& s,
                        std::shared_ptr<cli::screen> const& terminal) {
-  std::string const name = s.role.empty() || s.role == "master" ? s.role : fmt::format("{}-{}", s.role, s.id);
+  std::string const name = name_in_log(s);
   // The logs of pods, and of roles started by hand, are read later, by people who know less.
   bool const by_itself = !s.role.empty() && !is_of_a_command(s);
   log_target where{.detailed = j.log.verbose || j.log.log_level == severity::debug || by_itself,
@@ -87,6 +91,16 @@ inline logger open_log(job const& j, process_environment const& s,
   if (where.also < 0)
     throw usage_error(fmt::format("--log_file_path={}: {}", j.log.log_file_path, std::strerror(errno)));
   return logger(j.log.log_level, name, where);
+}
+
+/// Writes why this process ends to --log_file_path, too: what is printed last may be kept nowhere.
+inline void log_end(job const& j, process_environment const& s, std::exception const& why) noexcept try {
+  if (j.log.log_file_path.empty()) return;
+  int const file = ::open(j.log.log_file_path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file < 0) return;
+  logger(severity::error, name_in_log(s), file).error(fmt::format("this process ends: {}", cli::text_of(why)));
+  ::close(file);
+} catch (std::exception const&) {  // out of memory; the reason is printed all the same
 }
 
 /// Where a job shows its progress in a line that is redrawn; empty: nowhere.
@@ -272,16 +286,20 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     for (std::string const& note : a.notes) log.warning(note);
     for (auto const& note : trained) log.log(note.taken ? severity::info : severity::warning, note.text);
   }
-  if (s.role == "master") return run_master(p, a, s, log, stop, status_sink_of(s, terminal));
   try {
+    if (s.role == "master") return run_master(p, a, s, log, stop, status_sink_of(s, terminal));
     if (s.role == "ps") return run_server(p, a, s, log, stop);
     if (s.role == "worker") return run_worker(p, a, s, log, stop);
+    if (a.job.strategy == strategy::local)
+      return run_locally(p, a, s, log, stop, status_sink_of(s, terminal));
+    return run_local_job(a, log, stop, terminal);
   } catch (worker::interrupted const& e) {
     log.info(e.what());
     return 0;
+  } catch (std::exception const& e) {
+    log_end(a.job, s, e);
+    throw;
   }
-  if (a.job.strategy == strategy::local) return run_locally(p, a, s, log, stop, status_sink_of(s, terminal));
-  return run_local_job(a, log, stop, terminal);
 }
 
 }  // namespace detail
