@@ -282,7 +282,7 @@ void job::look_at_size() {
     // Others are told to go, and come, once the journal knows of it.
     bool const late = world::now() > changed_ + 45s, in_time = late || !slow_seen_,
                more = there > wanted && in_time && !comes,
-               less = there < wanted && in_time && !leaves && !leaving_ && !trained_;
+               less = there < wanted && in_time && !leaves && !leaving_ && !trained_ && !exported_;
     if (unsure_.contains(what) || (!more && !less)) return;
     find_fault(fmt::format("the job has {} of {}, and {} are wanted", there, name_of(what), wanted));
     changed_ = world::now() + 1h;
@@ -499,7 +499,10 @@ void job::judge_line(process& who, log_line const& l) {
   if (l.text.starts_with("cannot follow ")) passes_[who.number] = 0;  // the next one may take long again
   if (who.role != "master" || who.replaced) return;
   // Those who have not heard of the end are waited for.
-  if (l.text.starts_with("model written to /job/model")) expected_ = std::max(expected_, world::now() + 60s);
+  if (l.text.starts_with("model written to /job/model")) {
+    expected_ = std::max(expected_, world::now() + 60s);
+    exported_ = true;
+  }
   // Who is found to be gone is replaced, and the launcher is told soon.
   static constexpr char const* changes[]{" is lost: ", " has left", " is started", " is about to leave",
                                          "is not needed any more"};

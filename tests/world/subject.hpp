@@ -165,6 +165,7 @@ class job {
   world::duration last_step_{}, last_pass_{}, expected_{}, changed_{};
   std::size_t applied_ = 0;
   bool over_ = false, ending_ = false, trained_ = false;
+  bool exported_ = false;    // the model, which is the last thing that a job does with its members
   bool leaving_ = false;     // a worker has heard of the end
   bool void_ = false;        // steps are told that the job has gone back behind
   bool slow_seen_ = false;   // the disk was slow
