@@ -9,6 +9,7 @@
 #include "edl/author/model_traits.hpp"  // first: GCC lists by which headers it came to a sentence
 #include "edl/author/predictor.hpp"
 #include "edl/author/run.hpp"
+#include "edl/author/text_generator.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/format/picture.hpp"
 #include "edl/compute/data/reader.hpp"

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/app/generating.hpp"
 #include "edl/app/history.hpp"
 #include "edl/app/serving.hpp"
 #include "edl/app/sweep.hpp"
@@ -39,6 +40,7 @@ struct arguments {
   std::optional<app::sweep> sweep;                         ///< the `sweep` subcommand
   bool exported = false;                                   ///< the `export` subcommand, with flags of the job
   std::optional<app::serving> serving;                     ///< the `serve` subcommand
+  std::optional<app::generating> generating;               ///< the `generate` subcommand
   std::optional<scaling> scale;                            ///< the `scale` subcommand
   std::vector<std::pair<std::string, std::string>> given;  ///< every flag's name and value, for the log
   std::vector<std::string> notes;  ///< a line for each given flag without effect in this job

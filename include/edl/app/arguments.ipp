@@ -33,6 +33,7 @@ inline constexpr described_command commands[] = {
     {"evaluate", "compute the metrics of a trained model", ""},
     {"predict", "apply a trained model", ""},
     {"serve", "answer requests for predictions over HTTP", ""},
+    {"generate", "continue a text with a trained language model", ""},
     {"export", "write a trained model as ONNX, which other programs compute", ""},
     {"data", "write records of any format that edl reads as RecordIO shards", ""},
     {"sweep", "train with many values of the hyperparameters, and report the best", ""},
@@ -169,13 +170,14 @@ inline sweep sweep_of(cli::command_line const& l) {
 
 inline std::vector<cli::flag> flags_of(std::string const& name, std::string const& program) {
   if (auto const c = value_of<command>(name)) return edl::flags_of(*c, program);
-  return name == "data"      ? conversion_flags()
-         : name == "export"  ? export_flags(program)
-         : name == "scale"   ? scaling_flags(program)
-         : name == "serve"   ? serving_flags(program)
-         : name == "sweep"   ? all_sweep_flags(program)
-         : name == "history" ? history_flags()
-                             : std::vector<cli::flag>{};
+  return name == "data"       ? conversion_flags()
+         : name == "export"   ? export_flags(program)
+         : name == "scale"    ? scaling_flags(program)
+         : name == "serve"    ? serving_flags(program)
+         : name == "sweep"    ? all_sweep_flags(program)
+         : name == "generate" ? generating_flags()
+         : name == "history"  ? history_flags()
+                              : std::vector<cli::flag>{};
 }
 
 inline std::string help(std::string const& program) {
@@ -348,6 +350,9 @@ EDL_INLINE parsed parse(std::string const& program, std::vector<std::string> con
   } else if (name == "serve") {
     a.serving = serving_of(l);
     a.job.set = a.serving->set;
+  } else if (name == "generate") {
+    a.generating = generating_of(l);
+    a.job.set = a.generating->set;
   } else if (name == "scale") {
     a.scale = detail::scaling_of(l);
   } else {

@@ -98,7 +98,8 @@ inline void log_end(job const& j, process_environment const& s, std::exception c
   if (j.log.log_file_path.empty()) return;
   int const file = ::open(j.log.log_file_path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file < 0) return;
-  logger(severity::error, name_in_log(s), file).error(fmt::format("this process ends: {}", cli::text_of(why)));
+  logger(severity::error, name_in_log(s), file)
+      .error(fmt::format("this process ends: {}", cli::text_of(why)));
   ::close(file);
 } catch (std::exception const&) {  // out of memory; the reason is printed all the same
 }
@@ -238,6 +239,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     train::set(all, given);
     p = p.with(all);
   }
+  if (a.generating) return run_generating(p, *a.generating);
   if (a.serving) return run_serving(p, *a.serving, signals{SIGTERM, SIGINT, SIGHUP});
   process_environment s = read_environment();
   auto const trained = take_trained(p, a.job, s);

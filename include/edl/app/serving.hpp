@@ -10,6 +10,7 @@
 #include "edl/cli/command_line.hpp"
 #include "edl/job/serve/batcher.hpp"
 #include "edl/job/serve/followed_model.hpp"
+#include "edl/job/serve/text_engine.hpp"
 #include "edl/job/train/setup/program.hpp"
 
 namespace edl::app {
@@ -20,6 +21,7 @@ struct serving {
   std::string set;  ///< hyperparameters, as in --set
   serve::followed_model::options model;
   serve::batcher::options batching;
+  serve::text_engine::options texts;
   http::server_options listening;
   std::chrono::milliseconds drain_delay{5'000};  ///< it continues, but is not ready, after SIGTERM
   std::chrono::milliseconds drain{20'000};       ///< for pending replies after that

@@ -13,6 +13,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/names.hpp"
 #include "edl/job/serve/service.hpp"
+#include "edl/job/serve/text_service.hpp"
 
 namespace edl::app {
 namespace detail {
@@ -65,6 +66,10 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
                   "microseconds that a record waits for others; 0: the waiting records form the next batch",
                   0, 10'000'000),
       number_flag("max_queue", "4096", "most records that may wait; the reply to more is 429", 1, 1 << 24),
+      number_flag("num_sequences", "8",
+                  "texts that a language model generates side by side: keys and values of so many are in "
+                  "memory; 0: it generates none",
+                  0, 4096),
       number_flag("max_body_mib", "16", "MiB of a request, at most", 1, 1024),
       number_flag("max_connections", "1024", "most clients at once; the reply to more is 503", 1, 1 << 16),
       number_flag("timeout_ms", "30000", "milliseconds that a request may wait before the reply is 503", 1,
@@ -103,6 +108,9 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
                    .max_wait = std::chrono::microseconds(whole("max_wait_us")),
                    .max_queue = std::size_t(whole("max_queue")),
                    .timeout = ms("timeout_ms")},
+      .texts = {.sequences = int(whole("num_sequences")),
+                .max_queue = std::size_t(whole("max_queue")),
+                .timeout = ms("timeout_ms")},
       .listening = {.host = l.text("host"),
                     .port = std::uint16_t(whole("port")),
                     .token_file = l.text("token_file"),
@@ -161,9 +169,25 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
   early.emplace(stop, log, [](int) { return 0; }, "it serves");
   serve::followed_model model(p, following, log);
   serve::service service(node, what.model_name, model, what.batching);
+  std::optional<serve::text_engine> engine;
+  std::optional<serve::text_service> texts;
+  std::vector<http::route> routes = service.routes();
+  if (what.texts.sequences > 0 && p.make_decoder) {
+    serve::text_engine::source const from{
+        .path = [&model] { return model.now() ? model.now()->path() : std::string(); },
+        .open =
+            [&p, &what](std::string const& path) {
+              generator_options o{.predicting = what.model.predicting, .sequences = what.texts.sequences};
+              o.predicting.log = logger(severity::warning, "serve", log_target{.detailed = false});
+              return std::make_unique<generation_session>(p, path, o);
+            }};
+    engine.emplace(node, from, what.texts);
+    texts.emplace(what.model_name, *engine);
+    for (http::route& r : texts->routes()) routes.push_back(std::move(r));
+  }
   http::server_options listening = what.listening;
   listening.log = log;
-  http::server server(node, listening, service.routes());
+  http::server server(node, listening, std::move(routes));
   if (auto const now = model.now())
     log.info(fmt::format("serves version {} of {} as '{}' at {}", now->version(), now->path(),
                          what.model_name, server.address()));

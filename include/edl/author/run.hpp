@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "edl/app/command.hpp"
+#include "edl/author/model_decoder.hpp"
 #include "edl/author/model_learner.hpp"
 #include "edl/author/model_outputs.hpp"
 #include "edl/author/model_traits.hpp"
@@ -72,6 +73,11 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
     return make_program<Model>(values);
   };
   p.make_trainer = [set](worker::trainer_options const& o) { return make_trainer<Model>(o, set); };
+  p.why_no_decoder = why_no_decoder<Model>();
+  if constexpr (nn::fault_of_decoding(Model::network).what == nn::decoding_fault::none)
+    p.make_decoder = [set](train::decoder_options const& o) -> std::unique_ptr<train::decoder> {
+      return std::make_unique<model_decoder<Model>>(o, set);
+    };
   p.explain = [](std::ostream& to, worker::trainer_options const& o) {
     return nn::explain<Model::network>(to, *train::open_device(o, is_portable<Model>), {o.max_batch, o.keep},
                                        o.memory_budget);

@@ -104,6 +104,11 @@ struct attention_geometry {
   constexpr std::size_t channels() const { return std::size_t(heads) * std::size_t(width); }
 };
 
+/// A place of a sequence whose earlier places are in a cache.
+struct sequence_place {
+  int sequence = 0, place = 0;
+};
+
 /// Attention from the places of one sample, which have queries, to `keys` places of another, which have keys
 /// and values. Within such a place the keys of all heads come first.
 struct cross_attention_geometry {

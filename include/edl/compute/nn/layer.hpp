@@ -45,6 +45,23 @@ struct random_numbers {
   using type = random_stream;
 };
 
+/// The rows of a decoding pass, each one place of a sequence. Layers that look at earlier places find them in
+/// `cache`, from which each takes its own part, in the order of the layers.
+template <class T>
+struct decoding_rows {
+  std::span<sequence_place const> rows;
+  int sequences = 0, places = 0;  ///< that the cache has room for; places: of a sequence
+  std::span<T> cache;
+  std::size_t used = 0;
+
+  /// The part of the next layer, which keeps this many scalars for each place.
+  std::span<T> next(std::size_t of_place) {
+    std::size_t const n = std::size_t(sequences) * std::size_t(places) * of_place;
+    used += n;
+    return cache.subspan(used - n, n);
+  }
+};
+
 /// The context of a layer's call besides its data: the device, the mode, its own random stream, and scratch
 /// memory for this call.
 template <class Device>
@@ -58,10 +75,12 @@ struct pass {
   gradient_watch<typename Device::scalar> const* watch = nullptr;
   hyperparameter_view set{};  ///< hyperparameters, for options that are settings
   kept_places places{};       ///< within `masked`: which places count
+  /// If samples are single places of sequences (`decodes`); null: they are whole.
+  decoding_rows<typename Device::scalar>* decoding = nullptr;
 
   /// The same for a layer within, with its own random stream and scratch, and without a watch.
   pass child(random_stream own, std::span<typename Device::scalar> memory) const {
-    return {device, mode, own, memory, trace, nullptr, set, places};
+    return {device, mode, own, memory, trace, nullptr, set, places, decoding};
   }
 
   /// Which places of an input count; all if the mask has another number of places.

@@ -17,7 +17,7 @@ struct text {
                      nn::dense{.units = width, .each_place = true}, dropout);
   static constexpr auto network =
       nn::sequential(nn::ids{.count = length}, nn::embedding{.vocabulary = characters, .width = width},
-                     nn::positions{}, dropout,
+                     nn::positions{.most = length}, dropout,
                      nn::repeat<blocks>(nn::sequential(nn::residual(attention), nn::residual(perceptron))),
                      nn::layer_norm{}, nn::dense{.units = characters, .each_place = true});
   static constexpr nn::sequence_cross_entropy loss{};

@@ -156,6 +156,56 @@ void turn(basic_cpu<T>& cpu, attention_geometry const& g, int batch, bool back, 
   });
 }
 
+/// Rotates the queries and keys of rows as `turn` does, by each row's own place.
+template <class T>
+void turn_rows(basic_cpu<T>& cpu, attention_geometry const& g, std::span<sequence_place const> rows,
+               std::span<T> qkv) {
+  auto const half = std::size_t(g.width) / 2, vectors = 2 * std::size_t(g.heads);
+  auto const turns = cpu.room(0, 4, 2 * half);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (std::size_t i = 0; i < half; ++i) {
+      double const angle =
+          double(rows[row].place) * std::pow(double(g.rotary_base), -2 * double(i) / double(g.width));
+      turns[i] = T(std::cos(angle));
+      turns[half + i] = T(std::sin(angle));
+    }
+    for (std::size_t v = 0; v < vectors; ++v) {
+      T *const a = qkv.data() + row * 3 * g.channels() + v * 2 * half, *const b = a + half;
+      by_lanes<T>(half, [&]<class V>(std::size_t i) {
+        V const x = load<V>(a + i), z = load<V>(b + i), c = load<V>(turns.data() + i),
+                s = load<V>(turns.data() + half + i);
+        store<V>(a + i, x * c - z * s);
+        store<V>(b + i, x * s + z * c);
+      });
+    }
+  }
+}
+
+/// One head of one row: its query, the keys and values of its sequence up to its place, and its result.
+template <class T>
+void attend_cached(T const* q, T const* keys, T const* values, std::size_t seen, std::size_t width, T* scores,
+                   T* y) {
+  T const scale = 1 / std::sqrt(T(width));
+  T top = -std::numeric_limits<T>::infinity();
+  for (std::size_t j = 0; j < seen; ++j) {
+    T const* const key = keys + j * width;
+    T const dot =
+        sum_by_lanes<T>(width, [&]<class V>(std::size_t c) { return V(load<V>(q + c) * load<V>(key + c)); });
+    scores[j] = dot * scale;
+    top = std::max(top, scores[j]);
+  }
+  T const sum = sum_by_lanes<T>(seen, [&]<class V>(std::size_t j) {
+    V const p = exponential(V(load<V>(scores + j) - top));
+    store<V>(scores + j, p);
+    return p;
+  });
+  by_lanes<T>(width, [&]<class V>(std::size_t c) {
+    V all{};
+    for (std::size_t j = 0; j < seen; ++j) all += scores[j] * load<V>(values + j * width + c);
+    store<V>(y + c, V(all / sum));
+  });
+}
+
 /// Dropout factors of a query's keys, consecutive in the stream of a head. They are numbered by the head's
 /// valid places, so that padding does not change what is drawn.
 template <class T>
@@ -308,6 +358,42 @@ void basic_cpu<T>::attention_forward(attention_geometry const& g, int batch, std
 }
 
 template <class T>
+void basic_cpu<T>::cached_attention_forward(attention_geometry const& g, std::span<sequence_place const> rows,
+                                            std::span<T> qkv, std::span<T> cache, std::span<T> y) {
+  auto const heads = std::size_t(g.heads), width = std::size_t(g.width), places = std::size_t(g.places),
+             c = g.channels();
+  std::size_t const sequences = places == 0 ? 0 : cache.size() / (2 * c * places);
+  for (sequence_place const& r : rows)
+    if (r.place < 0 || std::size_t(r.place) >= places || r.sequence < 0 ||
+        std::size_t(r.sequence) >= sequences)
+      throw error("a place of a sequence is outside of its cache");
+  if (g.rotary_base != 0) detail::turn_rows(*this, g, rows, qkv);
+  auto const keys_of = [&](std::size_t row, std::size_t head) {
+    return cache.data() + (std::size_t(rows[row].sequence) * heads + head) * 2 * places * width;
+  };
+  std::size_t const units = rows.size() * heads;
+  for (std::size_t unit = 0; unit < units; ++unit) {
+    std::size_t const row = unit / heads, head = unit % heads, place = std::size_t(rows[row].place);
+    T const* const from = qkv.data() + row * 3 * c + head * width;
+    T* const to = keys_of(row, head) + place * width;
+    std::copy_n(from + c, width, to);
+    std::copy_n(from + 2 * c, width, to + places * width);
+  }
+  std::size_t work = 0;
+  for (sequence_place const& r : rows) work += std::size_t(r.place + 1) * c;
+  this->share(units, this->parts(work, 32 * 1024), [&](std::size_t begin, std::size_t end, int t) {
+    auto const scores = this->room(t, 0, places);
+    for (std::size_t unit = begin; unit < end; ++unit) {
+      std::size_t const row = unit / heads, head = unit % heads;
+      T const* const keys = keys_of(row, head);
+      detail::attend_cached(qkv.data() + row * 3 * c + head * width, keys, keys + places * width,
+                            std::size_t(rows[row].place) + 1, width, scores.data(),
+                            y.data() + row * c + head * width);
+    }
+  });
+}
+
+template <class T>
 void basic_cpu<T>::attention_backward(attention_geometry const& g, int batch, view<T> y, view<T> dy,
                                       view<T> kept, std::span<T> qkv) {
   masked_attention_backward(g, batch, {}, y, dy, kept, qkv);
@@ -411,6 +497,12 @@ template void basic_cpu<float>::attention_backward(attention_geometry const&, in
                                                    view<float>, std::span<float>);
 template void basic_cpu<double>::attention_backward(attention_geometry const&, int, view<double>,
                                                     view<double>, view<double>, std::span<double>);
+template void basic_cpu<float>::cached_attention_forward(attention_geometry const&,
+                                                         std::span<sequence_place const>, std::span<float>,
+                                                         std::span<float>, std::span<float>);
+template void basic_cpu<double>::cached_attention_forward(attention_geometry const&,
+                                                          std::span<sequence_place const>, std::span<double>,
+                                                          std::span<double>, std::span<double>);
 template void basic_cpu<float>::cross_attention_forward(cross_attention_geometry const&, int,
                                                         attention_mask const&, view<float>, view<float>,
                                                         std::span<float>, std::span<float>);

@@ -200,6 +200,8 @@ class basic_cpu final : public basic_backend<T> {
   void log_softmax_backward(std::size_t rows, std::size_t classes, in y, in dy, out dx) override;
   void attention_forward(attention_geometry const& g, int batch, out qkv, out y, out kept) override;
   void attention_backward(attention_geometry const& g, int batch, in y, in dy, in kept, out qkv) override;
+  void cached_attention_forward(attention_geometry const& g, std::span<sequence_place const> rows, out qkv,
+                                out cache, out y) override;
   void cross_attention_forward(cross_attention_geometry const& g, int batch, attention_mask const& m,
                                in queries, in keys_values, out y, out kept) override;
   void cross_attention_backward(cross_attention_geometry const& g, int batch, attention_mask const& m,

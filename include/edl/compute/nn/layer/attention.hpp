@@ -45,6 +45,10 @@ struct attention {
     visit(variable_spec{"output_kernel", {c, c}, kernel_initializer});
     if (use_bias) visit(variable_spec{"output_bias", {c}, constant{0}});
   }
+  /// It decodes if no place sees later ones. For each place the cache keeps keys and values.
+  constexpr bool decodes() const { return causal; }
+  constexpr std::size_t cached(shape in) const { return 2 * std::size_t(in.channels); }
+
   /// Queries, keys and values, the heads' results, and the logarithms of the softmax's sums.
   constexpr std::size_t saved(shape in, pass_size batch) const {
     std::size_t const n = std::size_t(batch) * in.size();
@@ -59,7 +63,10 @@ struct attention {
     parts w(*this, c, a.parameters);
     kept s(*this, a);
     p.device.dense_forward(rows, c, 3 * c, activation::none, a.x, w.kernel, w.bias, s.qkv);
-    if (auto const mask = mask_of(p, a.in); mask.none())
+    if (p.decoding)
+      p.device.cached_attention_forward(geometry(a.in, p.decoding->places), p.decoding->rows, s.qkv,
+                                        p.decoding->next(cached(a.in)), s.heads);
+    else if (auto const mask = mask_of(p, a.in); mask.none())
       p.device.attention_forward(geometry(a.in), a.batch, s.qkv, s.heads, s.sums);
     else
       p.device.masked_attention_forward(geometry(a.in), a.batch, mask, s.qkv, s.heads, s.sums);
@@ -81,11 +88,12 @@ struct attention {
     p.device.dense_backward(rows, c, 3 * c, a.x, w.kernel, s.qkv, a.dx, d.kernel, d.bias);
   }
 
-  constexpr attention_geometry geometry(shape in) const {
-    return {in.height * in.width, heads, in.channels / heads, causal, rotary ? rotary_base : 0};
-  }
+  constexpr attention_geometry geometry(shape in) const { return geometry(in, in.height * in.width); }
 
  private:
+  constexpr attention_geometry geometry(shape in, int places) const {
+    return {places, heads, in.channels / heads, causal, rotary ? rotary_base : 0};
+  }
   template <class D>
   attention_mask mask_of(pass<D> const& p, shape in) const {
     bool const drops = p.mode == mode::training;

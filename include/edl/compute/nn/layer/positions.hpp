@@ -33,8 +33,11 @@ struct positions {
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
     std::size_t const n = a.in.size();
-    for (std::size_t first = 0; first < a.x.size(); first += n)
-      p.device.add(activation::none, a.x.subspan(first, n), a.parameters.first(n), a.y.subspan(first, n));
+    for (std::size_t first = 0; first < a.x.size(); first += n) {
+      std::size_t const row = p.decoding ? std::size_t(p.decoding->rows[first / n].place) * n : 0;
+      p.device.add(activation::none, a.x.subspan(first, n), a.parameters.subspan(row, n),
+                   a.y.subspan(first, n));
+    }
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
@@ -68,15 +71,20 @@ struct sinusoidal_positions {
     using T = typename D::scalar;
     std::size_t const n = a.in.size(), channels = std::size_t(a.in.channels), half = channels / 2;
     auto const rows = p.scratch.first(n);
-    for (std::size_t i = 0; i < half; ++i) {
-      double const rate = std::pow(10'000.0, -double(i) / double(half));
-      for (std::size_t place = 0; place < n / channels; ++place) {
-        rows[place * channels + i] = T(std::sin(double(place) * rate));
-        rows[place * channels + half + i] = T(std::cos(double(place) * rate));
+    auto const waves = [&](std::size_t first_place) {
+      for (std::size_t i = 0; i < half; ++i) {
+        double const rate = std::pow(10'000.0, -double(i) / double(half));
+        for (std::size_t row = 0; row < n / channels; ++row) {
+          rows[row * channels + i] = T(std::sin(double(first_place + row) * rate));
+          rows[row * channels + half + i] = T(std::cos(double(first_place + row) * rate));
+        }
       }
-    }
-    for (std::size_t first = 0; first < a.x.size(); first += n)
+    };
+    if (!p.decoding) waves(0);
+    for (std::size_t first = 0; first < a.x.size(); first += n) {
+      if (p.decoding) waves(std::size_t(p.decoding->rows[first / n].place));
       p.device.add(activation::none, a.x.subspan(first, n), rows, a.y.subspan(first, n));
+    }
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {

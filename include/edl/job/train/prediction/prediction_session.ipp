@@ -60,23 +60,10 @@ struct prediction_batch::core {
       : options(o),
         path(train::find_model(given, o.log,
                                o.verify ? checkpoint::check::checksums : checkpoint::check::sizes, {})),
-        program(trained(p, path, o.log)),
+        program(train::trained_program(p, path, o.log)),
         model(program, path),
         facts(train::facts_at(path)) {
     if (!facts.missing.empty()) missing = data::read_missing_words(facts.missing).value_or(missing);
-  }
-
-  /// The program with the hyperparameters with which a model was trained.
-  static train::program trained(train::program const& p, std::string const& path, logger const& log) {
-    train::hyperparameters all = p.set;
-    try {
-      for (auto const& note :
-           train::set_trained(all, train::read_settings(train::hyperparameters_at(path)), {}, path))
-        if (!note.taken) log.warning(note.text);
-    } catch (usage_error const&) {  // a file of another program
-      log.warning(fmt::format("ignoring the hyperparameters of {}: they have another format", path));
-    }
-    return p.with(all);
   }
 
   std::unique_ptr<workspace> make(int most) {

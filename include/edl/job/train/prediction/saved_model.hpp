@@ -10,9 +10,14 @@
 #include "edl/base/checkpoint/model_reader.hpp"
 #include "edl/compute/sparse/minibatch_rows.hpp"
 #include "edl/compute/sparse/table.hpp"
+#include "edl/core/log.hpp"
 #include "edl/job/train/setup/program.hpp"
 
 namespace edl::train {
+
+/// The program with the hyperparameters with which the model at `path`, the result of `find_model`, was
+/// trained.
+program trained_program(program const& p, std::string const& path, logger const& log);
 
 /// The values of a trained model for prediction, from a checkpoint or an exported model. Variables are in
 /// memory. Tables of an exported model are mapped, so they may be larger than memory. Those of a checkpoint

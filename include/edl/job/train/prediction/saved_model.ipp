@@ -15,6 +15,17 @@
 
 namespace edl::train {
 
+EDL_INLINE program trained_program(program const& p, std::string const& path, logger const& log) {
+  hyperparameters all = p.set;
+  try {
+    for (auto const& note : set_trained(all, read_settings(hyperparameters_at(path)), {}, path))
+      if (!note.taken) log.warning(note.text);
+  } catch (usage_error const&) {  // a file of another program
+    log.warning(fmt::format("ignoring the hyperparameters of {}: they have another format", path));
+  }
+  return p.with(all);
+}
+
 EDL_INLINE saved_model::saved_model(program const& p, std::string const& path) : variables_(p.layout.size()) {
   auto const from = open_other_model(p, path);
   if (auto const match = from.match(p.layout, p.weight_names); !match.whole())

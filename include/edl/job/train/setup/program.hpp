@@ -34,6 +34,9 @@ class graph;
 
 namespace edl::train {
 
+class decoder;
+struct decoder_options;
+
 /// An input of a network whose values are numbers.
 struct number_input {
   std::string_view name;             ///< empty: it is the only one
@@ -69,6 +72,10 @@ struct program {
 
   /// The model bound to memory.
   std::function<std::unique_ptr<worker::trainer>(worker::trainer_options const&)> make_trainer;
+
+  /// The model as one that continues a text; empty if it cannot, for the reason in `why_no_decoder`.
+  std::function<std::unique_ptr<decoder>(decoder_options const&)> make_decoder;
+  std::string why_no_decoder;  ///< the rest of a sentence about the model
 
   /// Prints how the network is computed, and returns the cost of --memory_budget, as `nn::explain`.
   std::function<std::string(std::ostream& to, worker::trainer_options const&)> explain;

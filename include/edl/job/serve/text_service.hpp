@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "edl/base/http/router.hpp"
+#include "edl/job/serve/text_engine.hpp"
+
+namespace edl::serve {
+
+/// Continues texts over HTTP, in the form of OpenAI's completions: POST /v1/completions with `prompt`,
+/// `max_tokens`, `temperature`, `top_p`, `n`, `stop`, `seed`, `stream`, `echo`, and, as in other servers,
+/// `top_k`, `min_p` and `repetition_penalty`; GET /v1/models. A field that it does not support is an error,
+/// unless its value is the one that changes nothing. With `stream` it sends server-sent events; a client that
+/// leaves ends its texts.
+///
+/// Thread safety: `routes` are for one server on the node.
+class text_service {
+ public:
+  static constexpr int most_texts = 128;  ///< of a request
+
+  text_service(std::string name, text_engine& engine);
+
+  std::vector<http::route> routes();
+
+ private:
+  struct question;
+  using asked = std::shared_ptr<question>;
+  asked read(std::string const& body) const;
+  asio::awaitable<http::response> complete(http::request& r);
+  static asio::awaitable<void> write_events(asked q, http::stream_writer& to);
+
+  std::string name_;
+  text_engine& engine_;
+};
+
+}  // namespace edl::serve
+
+#ifdef EDL_HEADER_ONLY
+#include "edl/job/serve/text_service.ipp"
+#endif
