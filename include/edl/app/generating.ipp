@@ -52,6 +52,8 @@ EDL_INLINE std::vector<cli::flag> generating_flags() {
        .aliases = {"checkpoint_dir", "checkpoint", "checkpoint_dir_for_init"},
        .needed = true},
       {.name = "prompt", .help = "the text to continue; without it the model begins a text"},
+      {.name = "tokenizer",
+       .help = "a tokenizer.json, which says what the model's ids stand for; without it ids are bytes"},
       {.name = "max_tokens",
        .fallback = fmt::format("{}", o.max_tokens),
        .help = "most tokens of a text",
@@ -128,7 +130,8 @@ EDL_INLINE generating generating_of(cli::command_line const& l) {
                                        .kernels = *value_of<kernels>(l.text("kernels")),
                                        .precision = *value_of<precision>(l.text("precision")),
                                        .log = logger(severity::warning, "", log_target{.detailed = false})},
-                        .sequences = int(std::min(l.number("num_sequences"), l.number("num_texts")))},
+                        .sequences = int(std::min(l.number("num_sequences"), l.number("num_texts"))),
+                        .tokenizer = l.text("tokenizer")},
                .options = {.sampling = {.temperature = real("temperature"),
                                         .top_k = int(l.number("top_k")),
                                         .top_p = real("top_p"),
@@ -153,6 +156,7 @@ EDL_INLINE int run_generating(train::program const& p, generating const& what) {
       return std::fflush(stdout) == 0;  // a reader that is gone ends the text
     }));
     fmt::print("\n");
+    std::fflush(stdout);  // before the log's lines
   } else {
     all = session.several(what.texts, what.prompt, what.options);
     detail::print_texts(what, all);

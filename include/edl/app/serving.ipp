@@ -66,6 +66,9 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
                   "microseconds that a record waits for others; 0: the waiting records form the next batch",
                   0, 10'000'000),
       number_flag("max_queue", "4096", "most records that may wait; the reply to more is 429", 1, 1 << 24),
+      {.name = "tokenizer",
+       .help = "of a language model: a tokenizer.json, which says what its ids stand for; without it ids are "
+               "bytes"},
       number_flag("num_sequences", "8",
                   "texts that a language model generates side by side: keys and values of so many are in "
                   "memory; 0: it generates none",
@@ -108,6 +111,7 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
                    .max_wait = std::chrono::microseconds(whole("max_wait_us")),
                    .max_queue = std::size_t(whole("max_queue")),
                    .timeout = ms("timeout_ms")},
+      .tokenizer = l.text("tokenizer"),
       .texts = {.sequences = int(whole("num_sequences")),
                 .max_queue = std::size_t(whole("max_queue")),
                 .timeout = ms("timeout_ms")},
@@ -177,7 +181,9 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
         .path = [&model] { return model.now() ? model.now()->path() : std::string(); },
         .open =
             [&p, &what](std::string const& path) {
-              generator_options o{.predicting = what.model.predicting, .sequences = what.texts.sequences};
+              generator_options o{.predicting = what.model.predicting,
+                                  .sequences = what.texts.sequences,
+                                  .tokenizer = what.tokenizer};
               o.predicting.log = logger(severity::warning, "serve", log_target{.detailed = false});
               return std::make_unique<generation_session>(p, path, o);
             }};

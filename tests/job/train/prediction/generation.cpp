@@ -2,13 +2,17 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <string>
 
+#include "compute/tokens/support.hpp"
 #include "edl/core/error.hpp"
 #include "edl/job/train/prediction/generation_batch.hpp"
 #include "edl/job/train/prediction/growing_text.hpp"
+#include "edl/job/train/prediction/token_codec.hpp"
+#include "scratch_directory.hpp"
 
 namespace generation_test {
 
@@ -208,6 +212,37 @@ TEST_CASE("a text grows by whole characters, and ends before what stops it") {
   CHECK(said == "x");
   held.finish();
   CHECK(said == "x\n");
+}
+
+TEST_CASE("a tokenizer's file stands between texts and ids") {
+  scratch const dir;
+  auto file = tokens_test::hello();
+  file["added_tokens"][0]["content"] = "<|endoftext|>";
+  std::ofstream(dir / "tokenizer.json") << file;
+  auto const codec = edl::file_codec(dir / "tokenizer.json");
+  auto const end = file["added_tokens"][0]["id"].get<std::int32_t>();
+  CHECK(codec->vocabulary() == end + 2);
+  CHECK(codec->ends(end));
+  CHECK_FALSE(codec->ends(end + 1));
+  CHECK(codec->encode("") == ids{end});
+  ids const prompt = codec->encode("hello hello");
+  CHECK(prompt.size() == 2);
+  auto const text = codec->decode();
+  std::string said;
+  for (std::int32_t const id : prompt) said += text->add(id);
+  CHECK(said == "hello hello");
+  CHECK(text->add(0xC3) == "");
+  CHECK(text->add(0xA9) == "\xC3\xA9");
+  CHECK(text->add(end) == "");  // it is special
+  CHECK(text->add(0xC3) == "");
+  CHECK(text->finish() == "\xEF\xBF\xBD");
+  CHECK_THROWS_AS(edl::file_codec(dir / "absent"), edl::error);
+
+  auto const bytes = edl::byte_codec();
+  CHECK(bytes->vocabulary() == 256);
+  CHECK(bytes->encode("") == ids{'\n'});
+  CHECK(bytes->encode("\xC3") == ids{0xC3});
+  CHECK(bytes->decode()->add(0xC3) == "\xC3");
 }
 
 }  // namespace generation_test

@@ -12,7 +12,6 @@
 
 #include "edl/job/train/prediction/prediction_session.hpp"
 #include "edl/job/train/prediction/sampling.hpp"
-#include "edl/job/train/prediction/token_codec.hpp"
 
 namespace edl {
 
@@ -43,8 +42,8 @@ using text_sink = std::function<bool(std::string_view piece)>;
 struct generator_options {
   prediction_options predicting{};
   int sequences = 1;  ///< texts at once: keys and values of so many are kept in memory
-  /// What stands between texts and the model's ids; null: ids are bytes.
-  std::shared_ptr<token_codec const> tokens = {};
+  /// A `tokenizer.json`, which says what the model's ids stand for; empty: ids are bytes.
+  std::string tokenizer = {};
 };
 
 /// A trained language model that continues texts in this process, on the processor. It finds and reads the

@@ -12,6 +12,7 @@
 #include "edl/job/train/prediction/generation_session.hpp"
 #include "edl/job/train/prediction/growing_text.hpp"
 #include "edl/job/train/prediction/saved_model.hpp"
+#include "edl/job/train/prediction/token_codec.hpp"
 #include "edl/job/train/setup/start.hpp"
 #include "edl/job/train/trainers/trainers.hpp"
 
@@ -25,7 +26,7 @@ struct generation_session::core {
                                o.predicting.verify ? checkpoint::check::checksums : checkpoint::check::sizes,
                                {})),
         program(train::trained_program(p, path, o.predicting.log)),
-        tokens(o.tokens ? o.tokens : byte_codec()),
+        tokens(o.tokenizer.empty() ? byte_codec() : file_codec(o.tokenizer)),
         model(program, path) {
     if (!program.make_decoder)
       throw usage_error(fmt::format("this model cannot continue a text: {}", program.why_no_decoder));
@@ -39,11 +40,16 @@ struct generation_session::core {
                                        false);
     auto made = program.make_decoder(
         {.on = on, .rows = rows, .sequences = o.sequences, .variables = model.variables()});
-    if (!o.tokens && made->vocabulary() != 256)
+    if (int const ids = made->vocabulary(); o.tokenizer.empty() && ids != 256)
       throw usage_error(
           fmt::format("the model's vocabulary has {} ids, which are no bytes: --tokenizer names "
                       "the file that says what they stand for",
-                      made->vocabulary()));
+                      ids));
+    else if (tokens->vocabulary() > ids)
+      throw usage_error(
+          fmt::format("--tokenizer={} has ids up to {}, and the model's vocabulary {}: it is "
+                      "another model's",
+                      o.tokenizer, tokens->vocabulary() - 1, ids));
     places = made->places();
     memory = model.variables().size_bytes() + made->cached();
     batch.emplace(std::move(made), rows, o.sequences);
@@ -52,7 +58,7 @@ struct generation_session::core {
 
   std::string path;
   train::program program;
-  std::shared_ptr<token_codec const> tokens;
+  std::unique_ptr<token_codec> tokens;
   train::saved_model model;
   int places = 0;
   std::size_t memory = 0;
@@ -61,6 +67,7 @@ struct generation_session::core {
   struct text {
     generation_options options;
     std::optional<detail::growing_text> grows;  // refers to the options
+    std::unique_ptr<token_codec::text> decoded;
     generated_text result;
   };
   std::vector<std::unique_ptr<text>> texts;  // by their number
@@ -83,10 +90,11 @@ EDL_INLINE std::optional<int> generation_session::begin(std::string_view prompt,
   if (o.max_tokens < 1) throw usage_error(fmt::format("max_tokens={}: it is 1 or more", o.max_tokens));
   for (std::string const& s : o.stop)
     if (s.empty()) throw usage_error("a text of `stop` is empty: no text would begin");
-  auto tokens = prompt.empty() ? core_->tokens->beginning() : core_->tokens->encode(prompt);
+  auto tokens = core_->tokens->encode(prompt);
   auto made = std::make_unique<core::text>();
   made->options = o;
   made->grows.emplace(made->options.stop, std::move(hear));
+  made->decoded = core_->tokens->decode();
   made->result.prompt_tokens = int(tokens.size());
   auto const number = core_->batch->begin(std::move(tokens), o.sampling);
   if (number) core_->texts[std::size_t(*number)] = std::move(made);
@@ -96,7 +104,11 @@ EDL_INLINE std::optional<int> generation_session::begin(std::string_view prompt,
 EDL_INLINE void generation_session::step(std::function<void(int number, generated_text text)> const& done) {
   train::generation_batch& batch = *core_->batch;
   auto const end = [&](int number, core::text& t, text_end why) {
-    if (why != text_end::caller) t.grows->finish();
+    // What the tokens after a text of `stop` would add is no part of the text.
+    if (why != text_end::caller) {
+      if (why == text_end::max_tokens) t.grows->add(t.decoded->finish());
+      t.grows->finish();
+    }
     t.result.end = why;
     t.result.forgot = batch.forgot(number);
     t.result.text = t.grows->text();
@@ -108,7 +120,7 @@ EDL_INLINE void generation_session::step(std::function<void(int number, generate
       core::text& t = *core_->texts[std::size_t(number)];
       ++t.result.tokens;
       if (core_->tokens->ends(id)) return end(number, t, text_end::stop);
-      if (auto const why = t.grows->add(core_->tokens->bytes_of(id))) return end(number, t, *why);
+      if (auto const why = t.grows->add(t.decoded->add(id))) return end(number, t, *why);
       if (t.result.tokens == t.options.max_tokens) end(number, t, text_end::max_tokens);
     });
   } catch (...) {

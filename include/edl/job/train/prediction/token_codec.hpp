@@ -3,36 +3,45 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace edl {
 
-/// What stands between a text and the ids of a model. Thread safety: const, safe.
+/// What stands between texts and the ids of a model. Thread safety: distinct objects: safe. Shared objects:
+/// unsafe.
 class token_codec {
  public:
+  /// The text of ids that come one at a time.
+  class text {
+   public:
+    virtual ~text() = default;
+    virtual std::string add(std::int32_t id) = 0;  ///< bytes, which may end amid a character
+    virtual std::string finish() = 0;              ///< what has been held back
+  };
+
   token_codec(token_codec const&) = delete;
   virtual ~token_codec() = default;
 
-  virtual std::vector<std::int32_t> encode(std::string_view text) const = 0;
-
-  /// The bytes of one id, which may be a part of a character. Throws error for an id that there is not.
-  virtual std::string bytes_of(std::int32_t id) const = 0;
-
-  /// Ids that end a text.
-  virtual bool ends(std::int32_t id) const = 0;
-
-  /// What a text begins with if nothing is given.
-  virtual std::vector<std::int32_t> beginning() const = 0;
+  virtual std::vector<std::int32_t> encode(std::string_view prompt) = 0;
+  virtual std::unique_ptr<text> decode() const = 0;
+  virtual bool ends(std::int32_t id) const = 0;  ///< whether the id ends a text
+  virtual int vocabulary() const = 0;            ///< ids that it knows: from 0 up to this one
 
  protected:
   token_codec() = default;
 };
 
-/// Each byte is its own id: for models of characters, of a vocabulary of 256.
-std::shared_ptr<token_codec const> byte_codec();
+/// Each byte is its own id: for models of characters, of a vocabulary of 256. Without a prompt a text begins
+/// with a line break.
+std::unique_ptr<token_codec> byte_codec();
+
+/// The tokens of a `tokenizer.json` (`tokens::tokenizer`). Prompts get what its template puts before them. A
+/// text ends with <|endoftext|>, <|end_of_text|>, <|eot_id|>, <|im_end|> or </s>, and without a prompt it
+/// begins with what the template puts before an empty one, or with the first of these. Throws data_error for
+/// a file that cannot be used.
+std::unique_ptr<token_codec> file_codec(std::string const& path);
 
 /// Cuts off what is not complete: the beginning of a UTF-8 character at the end of a text. Bytes that are no
 /// UTF-8 count as complete.
