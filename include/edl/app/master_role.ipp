@@ -125,9 +125,9 @@ inline std::unique_ptr<checkpoint::directory_lock> lock_when_free(job const& j, 
 inline std::optional<master::persisted_state> read_journal(master::journal& from, logger const& log) {
   auto found = from.read();
   if (!from.trouble().empty())
-    log.warning(
-        fmt::format("{}: this master {}", from.trouble(),
-                    found ? "goes by the journal before" : "begins anew, as no journal of this run is whole"));
+    log.warning(fmt::format(
+        "{}: this master {}", from.trouble(),
+        found ? "goes by the journal before" : "begins anew, as no journal of this run is whole"));
   return found;
 }
 
