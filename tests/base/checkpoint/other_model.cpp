@@ -155,6 +155,31 @@ TEST_CASE("a name of no variable, and one that stands twice, are refused") {
         "weight_names of the model: variable 'dense/bias' occurs twice, as 'a' and 'b'");
 }
 
+TEST_CASE("one name stands for layers that repeat, by their numbers") {
+  edl::parameter_layout layout;
+  for (char const* const name : {"r/block/k", "r/block_1/k", "r/block_10/k", "r/block_x/k", "r/blocks/k"}) {
+    layout.variables.push_back({.name = name, .dims = {1}, .offset = layout.parameters});
+    ++layout.parameters;
+  }
+  scratch const dir;
+  std::vector<float> const five{5}, six{6}, seven{7};
+  write(dir / "t.safetensors", {{.name = "h.0.w", .dims = {1}, .data = bytes_of(five)},
+                                {.name = "h.1.w", .dims = {1}, .data = bytes_of(six)},
+                                {.name = "h.10.w", .dims = {1}, .data = bytes_of(seven)}});
+  other_model const from(dir / "t.safetensors");
+  static constexpr weight_name names[] = {{"h.#.w", "r/block_#/k"}};
+  auto const match = from.match(layout, names);
+  CHECK(match.found == texts{"r/block/k", "r/block_1/k", "r/block_10/k"});
+  CHECK(match.missing == texts{"r/block_x/k", "r/blocks/k"});
+  std::vector<float> all(5);
+  from.read(layout, names, 0, all);
+  CHECK(all == std::vector<float>{5, 6, 7, 0, 0});
+  for (weight_name const wrong : {weight_name{"h.w", "r/block_#/k"}, weight_name{"h.#.w", "r/block/k"},
+                                  weight_name{"h.#.w", "r/block#/k"}, weight_name{"h.#.#", "r/block_#/k_#"}})
+    CHECK(complaint([&] { check_weight_names(layout, {&wrong, 1}); }).find("one '#' each") !=
+          std::string::npos);
+}
+
 TEST_CASE("what fits of a checkpoint of several servers is taken") {
   scratch const dir;
   auto const theirs = network();

@@ -61,6 +61,34 @@ inline std::vector<float> in_own_order(variable const& v, weight_order order, st
   return ours;
 }
 
+/// The name in other programs' files that an entry gives to a variable; empty: it is about others.
+inline std::optional<std::string> their_name(weight_name const& w, std::string_view variable) {
+  auto const at = w.ours.find("_#");
+  if (at == w.ours.npos) return w.ours == variable ? std::optional(std::string(w.theirs)) : std::nullopt;
+  std::string_view const before = w.ours.substr(0, at), behind = w.ours.substr(at + 2);
+  if (variable.size() < before.size() + behind.size() || !variable.starts_with(before) ||
+      !variable.ends_with(behind))
+    return std::nullopt;
+  std::string_view number = variable.substr(before.size(), variable.size() - before.size() - behind.size());
+  if (number.empty()) {
+    number = "0";
+  } else {
+    if (!number.starts_with('_') || number.size() == 1 || number[1] == '0') return std::nullopt;
+    number.remove_prefix(1);
+    if (number.find_first_not_of("0123456789") != number.npos) return std::nullopt;
+  }
+  auto const place = w.theirs.find('#');
+  return fmt::format("{}{}{}", w.theirs.substr(0, place), number, w.theirs.substr(place + 1));
+}
+
+/// The same by the first entry that is about the variable, and that entry.
+inline std::optional<std::pair<std::string, weight_order>> their_name(std::span<weight_name const> names,
+                                                                      std::string_view variable) {
+  for (weight_name const& w : names)
+    if (auto name = their_name(w, variable)) return std::pair(std::move(*name), w.order);
+  return std::nullopt;
+}
+
 /// The layout that a checkpoint's file describes; its variables have at most `most` elements in all.
 inline parameter_layout layout_in(safetensors_file const& file, std::uint64_t most) {
   part_facts const facts(file);
@@ -197,10 +225,10 @@ EDL_INLINE std::optional<other_model::place> other_model::find(variable const& v
       return std::nullopt;  // it may be transposed
     return own;
   }
-  auto const other = std::ranges::find(names, std::string_view(v.name), &weight_name::ours);
-  if (other == names.end()) return std::nullopt;
-  auto found = find(other->theirs);
-  if (found) found->order = other->order;
+  auto const other = detail::their_name(names, v.name);
+  if (!other) return std::nullopt;
+  auto found = find(other->first);
+  if (found) found->order = other->second;
   return found;
 }
 
@@ -211,8 +239,8 @@ EDL_INLINE variable_match other_model::match(parameter_layout const& layout,
   for (variable const& v : layout.variables) {
     auto const there = find(v, names);
     if (!there) {
-      auto const other = std::ranges::find(names, std::string_view(v.name), &weight_name::ours);
-      m.missing.push_back(other == names.end() ? v.name : fmt::format("{} ('{}')", v.name, other->theirs));
+      auto const other = detail::their_name(names, v.name);
+      m.missing.push_back(other ? fmt::format("{} ('{}')", v.name, other->first) : v.name);
     } else if (auto const dims = detail::expected_dims(v, there->order);
                !widens_to_float(there->dtype) || there->dims != dims) {
       m.other_shape.push_back(fmt::format(
@@ -234,7 +262,15 @@ EDL_INLINE void check_weight_names(parameter_layout const& layout, std::span<wei
   for (variable const& v : layout.variables) known.push_back(v.name);
   for (std::size_t i = 0; i < names.size(); ++i) {
     std::string const ours(names[i].ours);
-    if (std::ranges::find(known, ours) == known.end()) {
+    auto const numbers = [](std::string_view text) { return std::ranges::count(text, '#'); };
+    if (numbers(ours) != numbers(names[i].theirs) || numbers(ours) > 1 ||
+        (numbers(ours) == 1 && ours.find("_#") == ours.npos))
+      throw error(
+          fmt::format("weight_names of the model: '{}' and '{}' have to have one '#' each, as a number "
+                      "of repeated layers and as '_#', or none",
+                      ours, names[i].theirs));
+    if (std::ranges::none_of(
+            known, [&](std::string const& v) { return detail::their_name(names[i], v).has_value(); })) {
       std::string const near = cli::nearest(ours, known);
       throw error(fmt::format(
           "weight_names of the model: it has no variable '{}'; {}", ours,
