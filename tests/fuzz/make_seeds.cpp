@@ -22,6 +22,7 @@
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/format/picture.hpp"
 #include "edl/compute/data/format/record_file.hpp"
+#include "edl/compute/data/format/token_file.hpp"
 #include "edl/compute/onnx/graph.hpp"
 #include "edl/compute/onnx/message.hpp"
 #include "edl/job/master/journal.hpp"
@@ -108,6 +109,10 @@ void records() {
   std::string zipped;
   edl::data::detail::pack_gzip(std::string("\0\0\10\2\0\0\0\2\0\0\0\2abcd", 16), zipped);
   put("idx", "zipped", zipped);
+  edl::data::token_file_writer tokens(place("token_file", "two-documents"), 1000);
+  tokens.add(std::vector<std::uint32_t>{1, 2});
+  tokens.add(std::vector<std::uint32_t>{3, 4, 5, 999});
+  tokens.commit();
   put("cifar10", "two-records", std::string("\7\1\2\3\4\5\6\2\1\2\3\4\5\6", 14));
 }
 

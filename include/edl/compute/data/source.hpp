@@ -27,6 +27,7 @@ missing_words read_missing_words(std::string_view flag);
 /// - a file with a known ending (docs/data.md lists them). Any other file is TFRecord if it begins like it,
 ///   and RecordIO otherwise, unless the options set a format;
 /// - `text:LENGTH:FILE`: the windows of a text (compute/data/text.hpp);
+/// - `tokens:LENGTH:FILE`: the windows of token files (compute/data/format/token_file.hpp);
 /// - `synthetic:train`, `synthetic:test`: generated digits that need no file (compute/data/synthetic.hpp).
 /// - `synthetic:pictures`, `synthetic:pictures-test`: generated pictures of CIFAR-10's size
 ///   (compute/data/synthetic.hpp).

@@ -18,6 +18,7 @@
 #include "edl/compute/data/format/record_file.hpp"
 #include "edl/compute/data/format/table.hpp"
 #include "edl/compute/data/format/text_file.hpp"
+#include "edl/compute/data/format/token_file.hpp"
 #include "edl/compute/data/format/web_dataset.hpp"
 #include "edl/compute/data/joined.hpp"
 #include "edl/compute/data/source.hpp"
@@ -331,6 +332,7 @@ EDL_INLINE std::unique_ptr<source> open_path(std::string path, source_options co
     if (auto opened = own(path, options)) return opened;
   if (path.starts_with("synthetic:")) return open_drawn(path);
   if (path.starts_with("text:")) return text_source::open_named(path);
+  if (path.starts_with("tokens:")) return token_source::open_named(path);
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   auto const type = type_of(path);
   if (type == std::filesystem::file_type::not_found) {
