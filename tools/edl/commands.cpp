@@ -22,6 +22,7 @@
 #include "completion.hpp"
 #include "data/analyze.hpp"
 #include "data/data.hpp"
+#include "data/tokenize.hpp"
 #include "edl/cli/nearest.hpp"
 #include "edl/cli/program.hpp"
 #include "edl/core/error.hpp"
@@ -259,6 +260,15 @@ std::vector<command> const& commands() {
        "edl data convert --from=cifar-10-batches-bin/train --to=data/cifar10/train", convert_flags, convert},
       {"data make", "DIRECTORY [flags]", "write published data sets or drawn digits as RecordIO files",
        "edl data make data", make_flags, make},
+      {"data tokenize", "--tokenizer=FILE --output=FILE INPUT… [flags]",
+       "write texts as the tokens of a tokenizer",
+       "edl data tokenize --tokenizer=tokenizer.json --output=train.tokens --end_token='<|endoftext|>' "
+       "books/*.txt\n"
+       "edl data tokenize --tokenizer=tokenizer.json --output=train.tokens --text=content pages.jsonl.zst",
+       tokenize_flags, tokenize},
+      {"data train-tokenizer", "--vocab_size=N --output=FILE INPUT… [flags]", "make a tokenizer of texts",
+       "edl data train-tokenizer --vocab_size=32000 --output=tokenizer.json books/*.txt",
+       train_tokenizer_flags, train_tokenizer},
       {"simulate", "[WORKLOAD…] [flags]", "predict the autoscaler's decisions for a workload in a cluster",
        "edl simulate examples/simulate/two-teams.yaml --svg=two-teams.svg\n"
        "edl simulate --generate=100 --nodes=50 --policy=completion\n"
