@@ -24,6 +24,9 @@ struct request {
   fields headers = {};
   std::string body = {};
   std::vector<std::string> arguments = {};  ///< the segments for the `{}` of the route's path, decoded
+  /// Whether the client has closed its connection, or its side of it. For handlers that take long, while they
+  /// run; empty if the request came in another way.
+  std::function<bool()> left = {};
 
   std::string_view field(std::string_view name) const { return http::field(headers, name); }
 

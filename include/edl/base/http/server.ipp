@@ -265,6 +265,7 @@ EDL_INLINE asio::awaitable<bool> server::state::exchange(connection& c) {
   if (!refused) {
     request r = parser.take();
     r.arguments = std::move(to->arguments);
+    r.left = [&c] { return c.socket.left(); };
     c.enter_answer();
     said = co_await answer(*to->at, r);
   } else if (to && to->at && to->at->refused) {

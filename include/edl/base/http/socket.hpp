@@ -43,6 +43,9 @@ class socket {
 
   asio::awaitable<void> write(std::string_view head, std::string_view body);
 
+  /// Whether the client has closed its side, or the connection is gone.
+  bool left();
+
   /// Ends the sending direction.
   asio::awaitable<void> end();
 

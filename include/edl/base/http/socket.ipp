@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <netinet/tcp.h>
+
 #include <array>
 #include <asio/redirect_error.hpp>
 #include <asio/ssl.hpp>
@@ -63,6 +65,14 @@ EDL_INLINE asio::awaitable<void> socket::write(std::string_view head, std::strin
   parts[0] += of_head;
   parts[1] += taken - of_head;
   if (asio::buffer_size(parts) > 0) co_await asio::async_write(plain_, parts, asio::use_awaitable);
+}
+
+EDL_INLINE bool socket::left() {
+  // Unlike a read it sees an end behind bytes that nobody has read yet, and behind TLS.
+  ::tcp_info now{};
+  ::socklen_t size = sizeof now;
+  if (::getsockopt(plain_.native_handle(), IPPROTO_TCP, TCP_INFO, &now, &size) != 0) return true;
+  return now.tcpi_state != TCP_ESTABLISHED;
 }
 
 EDL_INLINE asio::awaitable<void> socket::end() {

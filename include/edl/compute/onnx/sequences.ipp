@@ -144,9 +144,15 @@ EDL_INLINE value to_onnx(graph& g, nn::attention const& l, value const& x) {
     std::string const y = g.add("MatMul", {from, g.variable(kernel)});
     return l.use_bias ? g.add("Add", {y, g.variable(bias)}) : y;
   };
-  auto const parts = g.add(
-      "Split", 3, {linear(g.as(x, form::places).name, "query_key_value_kernel", "query_key_value_bias")},
-      {{"axis", std::int64_t(-1)}});
+  std::string all = linear(g.as(x, form::places).name, "query_key_value_kernel", "query_key_value_bias");
+  if (l.group() > 1) {
+    std::vector<std::int64_t> from;
+    l.each_run(of.channels(), [&](std::size_t, std::size_t first, std::size_t n) {
+      for (std::size_t i = first; i < first + n; ++i) from.push_back(std::int64_t(i));
+    });
+    all = g.add("Gather", {all, g.numbers(from)}, {{"axis", std::int64_t(-1)}});
+  }
+  auto const parts = g.add("Split", 3, {all}, {{"axis", std::int64_t(-1)}});
   auto const heads = [&](std::size_t part) {
     std::string const y = detail::by_head(g, parts[part], of.places, of.heads, of.width);
     return part < 2 && l.rotary ? detail::turned(g, y, of) : y;

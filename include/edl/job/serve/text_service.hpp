@@ -13,8 +13,8 @@ namespace edl::serve {
 /// Continues texts over HTTP, in the form of OpenAI's completions: POST /v1/completions with `prompt`,
 /// `max_tokens`, `temperature`, `top_p`, `n`, `stop`, `seed`, `stream`, `echo`, and, as in other servers,
 /// `top_k`, `min_p` and `repetition_penalty`; GET /v1/models. A field that it does not support is an error,
-/// unless its value is the one that changes nothing. With `stream` it sends server-sent events; a client that
-/// leaves ends its texts.
+/// unless its value is the one that changes nothing. With `stream` it sends server-sent events. A client that
+/// closes its connection, or its side of it, ends its texts.
 ///
 /// Thread safety: `routes` are for one server on the node.
 class text_service {

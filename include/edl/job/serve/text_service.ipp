@@ -89,6 +89,8 @@ class request_fields {
   nlohmann::json all_;
 };
 
+inline constexpr std::chrono::milliseconds look_at_client{250};
+
 inline char const* finish_reason(text_end why) { return why == text_end::max_tokens ? "length" : "stop"; }
 
 inline std::string to_json(nlohmann::json const& of) {
@@ -187,8 +189,14 @@ EDL_INLINE asio::awaitable<http::response> text_service::complete(http::request&
   asked const q = read(r.body);
   // A text that cannot begin is an error of the request, with a status: so a stream begins with its first
   // piece.
+  auto look = clock::now() + detail::look_at_client;
   for (auto const& t : q->texts)
-    while (!t->ended() && (!q->streams || t->unread.empty())) co_await t->changed.wait();
+    while (!t->ended() && (!q->streams || t->unread.empty())) {
+      co_await t->changed.wait_until(look);
+      if (clock::now() < look) continue;
+      if (r.left && r.left()) throw http::failure(499, "the client has left");
+      look = clock::now() + detail::look_at_client;
+    }
   for (auto const& t : q->texts)
     if (t->failed) throw *t->failed;
   http::response answer;

@@ -78,6 +78,8 @@ void layers_of_samples(Check const& of) {
   of(nn::attention{.heads = 2, .causal = true}, {1, 5, 4});
   of(nn::attention{.heads = 2, .causal = true, .rotary = true}, {1, 5, 8});
   of(nn::attention{.heads = 3, .rotary = true, .use_bias = false}, {2, 3, 6});
+  of(nn::attention{.heads = 4, .key_value_heads = 2, .causal = true, .rotary = true}, {1, 5, 8});
+  of(nn::attention{.heads = 3, .key_value_heads = 1, .use_bias = false}, {1, 3, 6});
   of(nn::attention{.heads = 1, .causal = true}, {1, 70, 2}, 1);
   of(nn::attention{.heads = 1, .rotary = true}, {1, 270, 2}, 1);
   of(nn::attention{.heads = 1, .causal = true}, {1, 270, 2}, 1);

@@ -31,15 +31,28 @@ vector linear(vector const& x, std::size_t inputs, double const* kernel, double 
 /// The definition, by loops and with the whole matrix of scores.
 vector attend(nn::attention const& l, std::size_t batch, std::size_t places, std::size_t c, vector const& x,
               vector const& parameters) {
-  std::size_t const heads = std::size_t(l.heads), width = c / heads, half = width / 2;
+  std::size_t const heads = std::size_t(l.heads), width = c / heads, half = width / 2,
+                    shared = l.key_value_heads > 0 ? std::size_t(l.key_value_heads) : heads,
+                    columns = c + 2 * shared * width;
   double const* at = parameters.data();
   double const* const kernel = at;
-  at += 3 * c * c;
+  at += columns * c;
   double const* const bias = l.use_bias ? at : nullptr;
-  at += l.use_bias ? 3 * c : 0;
+  at += l.use_bias ? columns : 0;
   double const* const out_kernel = at;
   double const* const out_bias = l.use_bias ? at + c * c : nullptr;
-  auto qkv = linear(x, c, kernel, bias, 3 * c);
+  auto const own = linear(x, c, kernel, bias, columns);
+  vector qkv(batch * places * 3 * c);
+  for (std::size_t row = 0; row < batch * places; ++row)
+    for (std::size_t h = 0; h < heads; ++h)
+      for (std::size_t k = 0; k < width; ++k) {
+        std::size_t const with = h / (heads / shared) * width + k;  // of the keys, and of the values
+        double* const to = qkv.data() + row * 3 * c + h * width + k;
+        double const* const from = own.data() + row * columns;
+        to[0] = from[h * width + k];
+        to[c] = from[c + with];
+        to[2 * c] = from[c + shared * width + with];
+      }
   if (l.rotary)
     for (std::size_t row = 0; row < batch * places; ++row)
       for (std::size_t v = 0; v < 2 * heads; ++v)
@@ -83,8 +96,14 @@ TEST_CASE("attention is what its definition says, in one block of keys and in se
         CAPTURE(causal);
         CAPTURE(rotary);
         CAPTURE(places);
-        nn::attention const l{
-            .heads = 2, .causal = causal, .rotary = rotary, .rotary_base = 100, .use_bias = places % 2 == 0};
+        nn::attention const l{.heads = 4,
+                              .key_value_heads = places == 5    ? 1
+                                                 : places == 70 ? 2
+                                                                : 0,
+                              .causal = causal,
+                              .rotary = rotary,
+                              .rotary_base = 100,
+                              .use_bias = places % 2 == 0};
         lone_layer<nn::attention> h{.l = l, .in = {1, places, 8}, .batch = 2};
         h.forward();
         CHECK(greatest_difference(h.y, attend(l, 2, std::size_t(places), 8, h.x, h.parameters)) < 1e-12);

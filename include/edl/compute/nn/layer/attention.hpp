@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include "edl/compute/device/geometry.hpp"
 #include "edl/compute/nn/carve.hpp"
 #include "edl/compute/nn/layer.hpp"
@@ -14,13 +16,15 @@ namespace edl::nn {
 /// et al., "RoFormer", 2021). Pairs are channels i and i + width / 2 of a head. The shape stays; (h, w, c) is
 /// h · w places. In training, `dropout` sets that share of the weights, the softmax's outputs, to zero, and
 /// divides the others by the remaining share. The choice is a function of (seed, layer, step, sample, head,
-/// places).
+/// places). With `key_value_heads`, groups of heads share that many heads of keys and values (Ainslie et al.,
+/// "GQA", 2023). The kernel's columns are all queries, then these keys, then these values.
 ///
 /// It stores no matrix of places by places: it computes scores block by block, and again in the backward pass
 /// (Dao et al., "FlashAttention", 2022). Threads share the heads of samples. One thread computes each head,
 /// in one order, so that these results are bitwise equal for any number of threads. It runs on the processor.
 struct attention {
   int heads = 1;
+  int key_value_heads = 0;  ///< 0: as many as `heads`; otherwise a divisor of it
   bool causal = false;
   bool rotary = false;
   float rotary_base = 10'000;
@@ -33,6 +37,7 @@ struct attention {
 
   constexpr fit check(shape in) const {
     if (heads < 1 || in.channels % heads != 0 || !dropout.is_in(0, 1)) return fit::option_out_of_range;
+    if (key_value_heads < 0 || heads % std::max(key_value_heads, 1) != 0) return fit::option_out_of_range;
     bool const turns = !rotary || (in.channels / heads % 2 == 0 && rotary_base > 0);
     return turns ? fit::fits : fit::option_out_of_range;
   }
@@ -40,8 +45,9 @@ struct attention {
   template <class Visit>
   constexpr void variables(shape in, Visit&& visit) const {
     int const c = in.channels;
-    visit(variable_spec{"query_key_value_kernel", {c, 3 * c}, kernel_initializer});
-    if (use_bias) visit(variable_spec{"query_key_value_bias", {3 * c}, constant{0}});
+    int const columns = int(projected(std::size_t(c)));
+    visit(variable_spec{"query_key_value_kernel", {c, columns}, kernel_initializer});
+    if (use_bias) visit(variable_spec{"query_key_value_bias", {columns}, constant{0}});
     visit(variable_spec{"output_kernel", {c, c}, kernel_initializer});
     if (use_bias) visit(variable_spec{"output_bias", {c}, constant{0}});
   }
@@ -54,15 +60,45 @@ struct attention {
     std::size_t const n = std::size_t(batch) * in.size();
     return rounded(3 * n) + rounded(n) + sums(in, batch);
   }
-  /// The gradient of the heads' results.
-  constexpr std::size_t scratch(shape in, pass_size batch) const { return std::size_t(batch) * in.size(); }
+  /// The gradient of the heads' results; and what is shared by groups.
+  constexpr std::size_t scratch(shape in, pass_size batch) const {
+    std::size_t const n = std::size_t(batch) * in.size();
+    return rounded(n) + (group() > 1 ? rounded(projected(n)) : 0);
+  }
+
+  /// Heads of queries for each head of keys and values.
+  constexpr std::size_t group() const {
+    return key_value_heads > 0 ? std::size_t(heads) / std::size_t(key_value_heads) : 1;
+  }
+  /// Queries, keys and values that `n` queries have.
+  constexpr std::size_t projected(std::size_t n) const { return n + 2 * (n / group()); }
+  /// Calls visit(to, from, n): of the queries, keys and values of all heads, 3c numbers, those from `to` on
+  /// are those of the projection from `from` on.
+  template <class Visit>
+  constexpr void each_run(std::size_t c, Visit&& visit) const {
+    std::size_t const width = c / std::size_t(heads), shared = c / group();
+    visit(std::size_t(0), std::size_t(0), c);
+    for (std::size_t part = 0; part < 2; ++part)
+      for (std::size_t head = 0; head < std::size_t(heads); ++head)
+        visit((1 + part) * c + head * width, c + part * shared + head / group() * width, width);
+  }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
     auto const c = std::size_t(a.in.channels), rows = a.x.size() / c;
     parts w(*this, c, a.parameters);
     kept s(*this, a);
-    p.device.dense_forward(rows, c, 3 * c, activation::none, a.x, w.kernel, w.bias, s.qkv);
+    if (group() == 1) {
+      p.device.dense_forward(rows, c, 3 * c, activation::none, a.x, w.kernel, w.bias, s.qkv);
+    } else {
+      std::size_t const n = projected(c);
+      auto const own = p.scratch.first(rows * n);
+      p.device.dense_forward(rows, c, n, activation::none, a.x, w.kernel, w.bias, own);
+      for (std::size_t row = 0; row < rows; ++row)
+        each_run(c, [&](std::size_t to, std::size_t from, std::size_t count) {
+          std::copy_n(own.data() + row * n + from, count, s.qkv.data() + row * 3 * c + to);
+        });
+    }
     if (p.decoding)
       p.device.cached_attention_forward(geometry(a.in, p.decoding->places), p.decoding->rows, s.qkv,
                                         p.decoding->next(cached(a.in)), s.heads);
@@ -78,14 +114,24 @@ struct attention {
     parts w(*this, c, a.parameters);
     parts d(*this, c, a.gradients);
     kept s(*this, a);
-    auto const dheads = p.scratch.first(a.x.size());
+    carver memory(p.scratch);
+    auto const dheads = memory.aligned(a.x.size());
     p.device.dense_backward(rows, c, c, s.heads, w.output_kernel, a.dy, dheads, d.output_kernel,
                             d.output_bias);
     if (auto const mask = mask_of(p, a.in); mask.none())
       p.device.attention_backward(geometry(a.in), a.batch, s.heads, dheads, s.sums, s.qkv);
     else
       p.device.masked_attention_backward(geometry(a.in), a.batch, mask, s.heads, dheads, s.sums, s.qkv);
-    p.device.dense_backward(rows, c, 3 * c, a.x, w.kernel, s.qkv, a.dx, d.kernel, d.bias);
+    if (group() == 1)
+      return p.device.dense_backward(rows, c, 3 * c, a.x, w.kernel, s.qkv, a.dx, d.kernel, d.bias);
+    std::size_t const n = projected(c);
+    auto const own = memory.aligned(rows * n);
+    std::ranges::fill(own, 0);
+    for (std::size_t row = 0; row < rows; ++row)
+      each_run(c, [&](std::size_t from, std::size_t to, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) own[row * n + to + i] += s.qkv[row * 3 * c + from + i];
+      });
+    p.device.dense_backward(rows, c, n, a.x, w.kernel, own, a.dx, d.kernel, d.bias);
   }
 
   constexpr attention_geometry geometry(shape in) const { return geometry(in, in.height * in.width); }
@@ -111,8 +157,8 @@ struct attention {
 
     parts(attention const& of, std::size_t c, Span all) {
       carver next(all);
-      kernel = next.next(3 * c * c);
-      bias = next.next(of.use_bias ? 3 * c : 0);
+      kernel = next.next(c * of.projected(c));
+      bias = next.next(of.use_bias ? of.projected(c) : 0);
       output_kernel = next.next(c * c);
       output_bias = next.rest();
     }
