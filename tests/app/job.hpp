@@ -147,6 +147,7 @@ class run {
       int const log = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644),
                 nothing = ::open("/dev/null", O_RDONLY);
       ::dup2(nothing, 0), ::dup2(log, 1), ::dup2(log, 2);
+      ::signal(SIGINT, SIG_DFL);  // a shell starts what is in the background with it ignored
       if (o.own_group) ::setpgid(0, 0);
       if (o.terminal >= 0) {
         ::setsid();
