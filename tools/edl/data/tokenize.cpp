@@ -272,7 +272,8 @@ int train_tokenizer(words const& line) {
   std::uint64_t bytes = 0, shown = 0;
   for_each_document(l, [&](std::string_view document) {
     trainer.add(document);
-    if ((bytes += document.size()) < shown + batch_bytes) return;
+    bytes += document.size();
+    if (bytes < shown + batch_bytes) return;
     shown = bytes;
     show(fmt::format("{:.1f} MB of text, {} words", double(bytes) / 1e6, trainer.words()));
   });
