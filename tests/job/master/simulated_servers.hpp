@@ -359,6 +359,7 @@ class simulated : public simulated_time {
   void execute(start_process const&) {}  // nobody scales here
   void execute(stop_process const&) {}
   void execute(avoid_place const&) {}
+  void execute(evade_place const&) {}
   void execute(configure_servers const& c) {
     for (std::uint32_t i = 0; i < servers.size(); ++i)
       after(uniform(0.1, 1), [this, c, i, incarnation = servers[i].incarnation] {

@@ -513,6 +513,7 @@ class simulated : public simulated_copies {
     });
   }
   void execute(avoid_place const&) { ++avoided; }
+  void execute(evade_place const&) {}
   void execute(configure_servers const&) { failure = "there are no servers"; }
   void execute(evaluation_done const& c) { results.push_back(c.result); }
   void execute(fail_job const& c) { failure = c.reason; }

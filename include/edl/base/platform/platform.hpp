@@ -114,6 +114,10 @@ class platform {
   /// node's thread.
   virtual std::string avoid(process_id /*who*/, std::string const& /*why*/) { return {}; }
 
+  /// Starts no more processes on the machine of `who` until that is gone, if the platform has others: for a
+  /// few minutes. Call on the node's thread.
+  virtual void evade(process_id /*who*/, std::string const& /*why*/) {}
+
   /// Asks `who` to exit, and kills it after `grace`. Call on the node's thread.
   virtual void stop(process_id who, std::chrono::milliseconds grace) = 0;
 

@@ -78,6 +78,13 @@ struct avoid_place {
   std::string why;
 };
 
+/// A process's machine is about to be taken away: start no other process of the job there until it is gone.
+struct evade_place {
+  edl::role role = edl::role::worker;
+  std::uint32_t id = 0;
+  std::string why;
+};
+
 /// An evaluation is complete.
 struct evaluation_done {
   evaluation_result result;
@@ -129,9 +136,10 @@ struct log_line {
 };
 
 /// The commands of the master's decisions to their environment.
-using command = std::variant<find_restore_point, configure_servers, ask_version, write_checkpoint,
-                             release_frozen, replace_process, start_process, stop_process, avoid_place,
-                             evaluation_done, write_model, finish_job, suspend_job, fail_job, log_line>;
+using command =
+    std::variant<find_restore_point, configure_servers, ask_version, write_checkpoint, release_frozen,
+                 replace_process, start_process, stop_process, avoid_place, evade_place, evaluation_done,
+                 write_model, finish_job, suspend_job, fail_job, log_line>;
 
 /// Whether the command announces something that a successor of this master must know.
 inline bool is_promise(command const& c) {

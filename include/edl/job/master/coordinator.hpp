@@ -76,6 +76,8 @@ class coordinator {
   std::array<std::uint64_t, 9> remembers() const;
 
   join_reply join(join_request const& r, time_point now);
+  /// A member whose machine is about to go (`vitals::notice`) gets a successor elsewhere at once. A worker
+  /// hands over when another one can go on without it, a server when others have its ranges.
   heartbeat_reply heartbeat(role of, std::uint32_t id, std::uint64_t incarnation, vitals const& v,
                             time_point now);
 
@@ -215,6 +217,8 @@ class coordinator {
   void find_silent(time_point now);
   void find_slow(time_point now);
   void find_rotting(time_point now);
+  bool has_notice(process_id who, std::uint64_t incarnation, std::string const& notice, time_point now);
+  bool can_spare(std::uint32_t worker) const;
   void hand_over_one();
   void hand_over(std::uint32_t worker, std::string const& why);
   void heed(gradient_checks::verdict const& v, time_point now);
@@ -239,9 +243,11 @@ class coordinator {
   std::deque<rotting> rotting_;                   // workers that have to move to another place
   std::map<std::uint32_t, std::string> pressed_;  // likewise, while the shortage lasts
   std::set<std::pair<std::uint32_t, std::uint64_t>> handed_over_;  // those that have, with incarnations
-  std::uint64_t model_of_ = 0, model_written_ = 0;                 // generations; 0: none
-  std::uint64_t lost_ = 0;                                         // members that were lost without notice
-  std::set<std::pair<process_id, std::uint64_t>> untold_;          // given up, with the incarnation
+  // Those whose machines are about to go, with incarnations; and whether they have been asked to leave.
+  std::map<std::pair<process_id, std::uint64_t>, bool> noticed_;
+  std::uint64_t model_of_ = 0, model_written_ = 0;         // generations; 0: none
+  std::uint64_t lost_ = 0;                                 // members that were lost without notice
+  std::set<std::pair<process_id, std::uint64_t>> untold_;  // given up, with the incarnation
 };
 
 }  // namespace edl::master

@@ -119,6 +119,7 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
   if (over()) return refuse("the job is over");
   if (roster_.spare(r, generations_.servers().wanted())) {
     job_.say(severity::info, fmt::format("server {} is not needed any more", r.id));
+    if (r.id >= generations_.servers().wanted()) roster_.forget_server(r.id);
     return {.reason = "it is not needed any more", .spare = true};
   }
   if (std::string why = roster_.refusal(r, generations_.servers().wanted()); !why.empty())
@@ -143,13 +144,14 @@ EDL_INLINE join_reply coordinator::join(join_request const& r, time_point now) {
 
 EDL_INLINE heartbeat_reply coordinator::heartbeat(role of, std::uint32_t id, std::uint64_t incarnation,
                                                   vitals const& v, time_point now) {
-  auto const [reply, trained] = roster_.heartbeat(of, id, incarnation, v, now);
+  auto [reply, trained] = roster_.heartbeat(of, id, incarnation, v, now);
   if (!reply.known) untold_.erase({{of, id}, incarnation});
   if (!reply.known) return reply;
   if (of == role::worker && trained) dispatch_.progressed(id, now);
   // Until all servers have this generation's state, a server may report a version that has been rolled back.
   if (job_.leasing() && (of == role::server ? id == 0 : options_.num_servers == 0))
     versions_.heard(v.version);
+  if (!v.notice.empty()) reply.leave = has_notice({of, id}, incarnation, v.notice, now);
   return reply;
 }
 
@@ -278,6 +280,44 @@ EDL_INLINE void coordinator::hand_over_one() {
       job_.say(severity::warning, fmt::format("worker {} {}", id, why), topic::note);
       return hand_over(id, why);
     }
+}
+
+// Returns whether a worker is to leave now.
+EDL_INLINE bool coordinator::has_notice(process_id who, std::uint64_t incarnation, std::string const& notice,
+                                        time_point now) {
+  if (over() || suspending()) return false;
+  auto const [it, fresh] = noticed_.try_emplace({who, incarnation}, false);
+  if (fresh) {
+    job_.add(evade_place{who.role, who.id, "has notice: " + notice});
+    if (who.role == role::worker) {
+      roster_.leaving(who.id, "has notice: " + notice);
+    } else {
+      job_.say(severity::info, fmt::format("server {} is about to leave: it has notice: {}", who.id, notice),
+               topic::left);
+      generations_.vacate(who.id, now);
+    }
+  }
+  bool& told = it->second;
+  if (who.role == role::server || (!told && !can_spare(who.id))) return false;
+  if (!std::exchange(told, true)) job_.add(stop_process{role::worker, who.id});
+  return true;
+}
+
+// Whether another worker can go on: with servers any other one, otherwise one that has the model. Who has
+// notice itself cannot.
+EDL_INLINE bool coordinator::can_spare(std::uint32_t worker) const {
+  auto const stays = [&](std::uint32_t id, std::uint64_t incarnation) {
+    return id != worker && workers().known(id, incarnation) &&
+           !noticed_.contains({{role::worker, id}, incarnation});
+  };
+  if (!options_.replicas)
+    return std::ranges::any_of(workers().all(),
+                               [&](auto const& one) { return stays(one.first, one.second.incarnation); });
+  if (!job_.leasing()) return false;
+  world const& now = current_world();
+  return std::ranges::any_of(now.members, [&](world::member const& m) {
+    return stays(m.id, m.incarnation) && (m.current || versions_.newest() > now.version);
+  });
 }
 
 EDL_INLINE void coordinator::hand_over(std::uint32_t worker, std::string const& why) {

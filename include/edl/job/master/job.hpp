@@ -121,6 +121,7 @@ struct heartbeat_reply {
   bool stranger = false;  ///< has not joined this master
   bool finished = false;
   bool spare = false;  ///< not known because the job no longer needs it: not a failure
+  bool leave = false;  ///< a worker: others go on without it, so it hands its work back and exits
 };
 
 /// The factors of the learning rate, by the versions from which they apply.

@@ -28,6 +28,7 @@ struct vitals {
   std::uint64_t position = 0;  ///< passes over a minibatch begun plus ended: odd within one
   float pass = 0;  ///< workers: seconds for a record, the median of the newest passes of training; 0: few yet
   edl::trained trained = {};  ///< since the process started
+  std::string notice = {};    ///< who is about to take its machine away, and when; empty: nobody
 };
 
 /// A worker's measurements of its machine at the start, in bytes per second; 0: not measured.

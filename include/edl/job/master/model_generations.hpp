@@ -64,6 +64,10 @@ class model_generations {
   std::optional<std::uint32_t> worker_lost(std::uint32_t id, time_point now);
   void server_lost(std::uint32_t id, time_point now);
 
+  /// The machine of a server is about to go: moves its ranges to others, and then starts its successor. If
+  /// there are no others, one is started to stand in.
+  void vacate(std::uint32_t server, time_point now);
+
   /// The generation is over.
   std::optional<std::uint32_t> regroup(time_point now);
 
@@ -118,6 +122,7 @@ class model_generations {
   std::optional<std::uint32_t> regroup_workers(time_point now);
   void begin_world(time_point now);
   void stop_spare_servers(time_point now);
+  void move_vacant_servers(time_point now);
 
   job_options const& options_;
   job_state& job_;

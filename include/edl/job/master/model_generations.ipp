@@ -127,6 +127,15 @@ EDL_INLINE void model_generations::server_lost(std::uint32_t id, time_point now)
   if (!job_.forming()) regroup_servers(now);
 }
 
+// A server that is awaited will do, too.
+EDL_INLINE void model_generations::vacate(std::uint32_t server, time_point now) {
+  if (!servers_.vacate(server, servers_there())) {
+    if (servers_.all_there(servers_there())) members_.start_stand_in(server);
+  } else if (!job_.forming()) {
+    regroup_servers(now);
+  }
+}
+
 EDL_INLINE std::optional<std::uint32_t> model_generations::regroup(time_point now) {
   if (options_.replicas) return regroup_workers(now);
   regroup_servers(now);
@@ -215,6 +224,7 @@ EDL_INLINE void model_generations::server_configured(std::uint32_t id, std::stri
   if (!servers_.configured(id, std::move(kept), servers_there())) return;
   if (auto state = servers_.take_kept()) go_on_from(*std::move(state));
   stop_spare_servers(now);
+  move_vacant_servers(now);
   if (!job_.over()) begin(now);
 }
 
@@ -239,6 +249,15 @@ EDL_INLINE void model_generations::stop_spare_servers(time_point now) {
         places(), [&](range_place const& p) { return p.primary == id || p.backup == id; });
     if (id >= servers_.wanted() && !serves) members_.stop_server(id, now);
   }
+}
+
+EDL_INLINE void model_generations::move_vacant_servers(time_point now) {
+  for (std::uint32_t const id : servers_there())
+    if (servers_.vacant(id)) {
+      servers_.lost(id);
+      members_.move_server(id, now);
+    }
+  if (!servers_.any_leaves() && servers_.all_there(servers_there())) members_.recall_stand_ins();
 }
 
 EDL_INLINE void model_generations::server_ahead(std::uint32_t id, time_point now) {

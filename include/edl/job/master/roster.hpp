@@ -99,10 +99,20 @@ class roster {
                      std::string const& why = {});
   void scale_servers(std::uint32_t wanted);
   /// A superfluous server has no successor.
-  void forget_server(std::uint32_t id) { server_lines_.drop(id); }
+  void forget_server(std::uint32_t id) {
+    if (!stand_ins_.contains(id)) server_lines_.drop(id);
+  }
+  /// Starts a server besides the required ones, because there is none to which `server` could give its
+  /// ranges.
+  void start_stand_in(std::uint32_t server);
+  /// Stops those that have not joined: they come too late.
+  void recall_stand_ins();
 
   /// Stops a member without further work. It may learn that before the platform stops it.
   void stop_server(std::uint32_t id, time_point now);
+
+  /// Stops a member that others have taken over from, and starts its successor.
+  void move_server(std::uint32_t id, time_point now);
 
   /// Continues with the processes that the platform has found. `servers`: the required number.
   void adopt(platform::findings const& those, std::uint32_t servers, time_point now);
@@ -122,6 +132,7 @@ class roster {
   std::optional<time_point> last_tick_;
   std::uint64_t minibatches_ = 0;
   std::set<std::pair<std::uint32_t, std::uint64_t>> stopped_servers_;  // ids and incarnations
+  std::set<std::uint32_t> stand_ins_;
 };
 
 }  // namespace edl::master

@@ -50,12 +50,13 @@ EDL_INLINE void roster::resume(persisted_state const& before, time_point now) {
 EDL_INLINE bool roster::spare(join_request const& r, std::uint32_t servers) const {
   if (r.role != role::server) return false;
   return stopped_servers_.contains({r.id, r.incarnation}) ||
-         (r.id >= servers && r.ranges.empty() && (options_.starts_all || r.heard > 0));
+         (r.id >= servers && r.ranges.empty() && !stand_ins_.contains(r.id) &&
+          (options_.starts_all || r.heard > 0));
 }
 
 EDL_INLINE std::string roster::refusal(join_request const& r, std::uint32_t servers) const {
   // A superfluous server that has ranges may join, as a source from which others copy them.
-  if (r.role == role::server && r.id >= servers && r.ranges.empty())
+  if (r.role == role::server && r.id >= servers && r.ranges.empty() && !stand_ins_.contains(r.id))
     return fmt::format("the job has {}, give --num_ps_pods={}", counted(servers, "server"),
                        r.id + std::uint64_t{1});
   if (r.role == role::worker && r.id >= most_workers) return "its id is out of range";
@@ -225,8 +226,32 @@ EDL_INLINE void roster::stop_server(std::uint32_t id, time_point now) {
   job_.say(severity::info, fmt::format("server {} is not needed any more", id));
   stopped_servers_.emplace(id, servers_.find(id)->incarnation);
   lose(role::server, id, now);
+  stand_ins_.erase(id);
   server_lines_.drop(id);
   job_.add(stop_process{role::server, id});
+}
+
+EDL_INLINE void roster::start_stand_in(std::uint32_t server) {
+  std::uint32_t const id = server_lines_.add();
+  stand_ins_.insert(id);
+  job_.say(severity::info, fmt::format("server {} is started to stand in for {}", id, server),
+           topic::replaced);
+  job_.add(start_process{role::server, id});
+}
+
+EDL_INLINE void roster::recall_stand_ins() {
+  std::erase_if(stand_ins_, [&](std::uint32_t id) {
+    if (servers_.find(id)) return false;
+    server_lines_.drop(id);
+    job_.add(stop_process{role::server, id});
+    return true;
+  });
+}
+
+EDL_INLINE void roster::move_server(std::uint32_t id, time_point now) {
+  stopped_servers_.emplace(id, servers_.find(id)->incarnation);
+  lose(role::server, id, now);
+  replace(role::server, id);
 }
 
 EDL_INLINE void roster::adopt(platform::findings const& those, std::uint32_t servers, time_point now) {

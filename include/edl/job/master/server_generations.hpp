@@ -51,6 +51,13 @@ class server_generations {
   bool joined(std::uint32_t id, position held, std::vector<std::uint32_t> const& ranges, bool forming);
   void lost(std::uint32_t id);
 
+  /// The machine of a server is about to go: the next generations place its ranges on others, while there are
+  /// any. True: there are.
+  bool vacate(std::uint32_t id, std::set<std::uint32_t> const& there);
+  /// Whether a server has nothing any more, and its successor may take its place.
+  bool vacant(std::uint32_t id) const;
+  bool any_leaves() const { return !leaving_.empty(); }
+
   /// Whether all required servers exist.
   bool all_there(std::set<std::uint32_t> const& there) const;
 
@@ -95,11 +102,14 @@ class server_generations {
   std::vector<range_place> const& places() const { return places_; }
 
  private:
+  std::set<std::uint32_t> staying(std::set<std::uint32_t> const& there) const;
+
   options options_;
   std::uint64_t past_, past_version_ = 0;
   std::uint32_t of_past_ = 0;  // most servers that were required before the first generation
   time_point began_;
   std::set<std::uint32_t> configured_;
+  std::set<std::uint32_t> leaving_;  // their machines are about to go
   bool keeping_ = false;
   bool ever_ = false;
   range_holders holders_;  // of the newest complete generation's state

@@ -17,6 +17,7 @@ inline constexpr std::uint64_t longest_leap = 1u << 20;
 
 EDL_INLINE bool server_generations::joined(std::uint32_t id, position held,
                                            std::vector<std::uint32_t> const& ranges, bool forming) {
+  leaving_.erase(id);  // another process, on another machine
   bool const newer = forming && !ever_ && held.generation > past_;
   if (newer) {
     past_ = held.generation;
@@ -31,7 +32,34 @@ EDL_INLINE bool server_generations::joined(std::uint32_t id, position held,
 }
 
 EDL_INLINE void server_generations::lost(std::uint32_t id) {
+  leaving_.erase(id);
   for (auto& [range, ids] : holders_) ids.erase(id);
+}
+
+EDL_INLINE bool server_generations::vacate(std::uint32_t id, std::set<std::uint32_t> const& there) {
+  leaving_.insert(id);
+  return !staying(there).contains(id);
+}
+
+EDL_INLINE bool server_generations::vacant(std::uint32_t id) const {
+  return leaving_.contains(id) && std::ranges::none_of(places_, [&](range_place const& p) {
+           return p.primary == id || p.backup == id;
+         });
+}
+
+// Those on which ranges are placed: superfluous servers, and those that are about to go, only where there are
+// no others.
+EDL_INLINE std::set<std::uint32_t> server_generations::staying(std::set<std::uint32_t> const& there) const {
+  std::set<std::uint32_t> wanted_there, lasting, both;
+  for (std::uint32_t const id : there) {
+    bool const is_wanted = id < wanted(), lasts = !leaving_.contains(id);
+    if (is_wanted) wanted_there.insert(id);
+    if (lasts) lasting.insert(id);
+    if (is_wanted && lasts) both.insert(id);
+  }
+  for (auto const* const some : {&both, &lasting, &wanted_there})
+    if (!some->empty()) return *some;
+  return there;
 }
 
 // Checks the ids, not their number: while a job shrinks, superfluous servers may be present, too, and a
@@ -83,11 +111,7 @@ EDL_INLINE configure_servers server_generations::configure(std::uint64_t generat
   } else {
     c.restore = checkpoint;
   }
-  std::set<std::uint32_t> staying;
-  for (std::uint32_t const id : there)
-    if (id < wanted()) staying.insert(id);
-  if (staying.empty()) staying = there;
-  c.places = places_ = place(ranges(), wanted(), staying, options_.copies, holders_);
+  c.places = places_ = place(ranges(), wanted(), staying(there), options_.copies, holders_);
   return c;
 }
 

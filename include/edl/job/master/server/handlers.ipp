@@ -16,6 +16,7 @@
 #include "edl/base/wire/method.hpp"
 #include "edl/base/wire/process_message.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/job/master/server/handlers.hpp"
 
 namespace edl::master {
@@ -203,12 +204,14 @@ EDL_INLINE wire::HeartbeatReply handlers::heartbeat(wire::Heartbeat const& m) {
                                                          .resident_bytes = m.resident_bytes(),
                                                          .position = m.position(),
                                                          .pass = std::isfinite(m.pass()) ? m.pass() : 0,
-                                                         .trained = wire::from_message(m.trained())},
+                                                         .trained = wire::from_message(m.trained()),
+                                                         .notice = printable(m.notice(), 256)},
                                                         now());
   wire::HeartbeatReply out;
   out.set_known(answer.known);
   out.set_stranger(answer.stranger);
   out.set_spare(answer.spare);
+  out.set_leave(answer.leave);
   out.set_finished(answer.finished && loop_.ended());  // only after the model has been taken from the servers
   return out;
 }

@@ -42,6 +42,7 @@ class job_processes final : public platform::observer {
   void execute(start_process const& c);
   void execute(stop_process const& c);
   void execute(avoid_place const& c);
+  void execute(evade_place const& c);
 
   void ended(platform::ending const& how, std::uint64_t number) override;
   void leaving(process_id who, std::string const& why) override;

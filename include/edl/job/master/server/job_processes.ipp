@@ -60,6 +60,10 @@ EDL_INLINE void job_processes::execute(stop_process const& c) {
 
 EDL_INLINE void job_processes::execute(avoid_place const& c) { avoid({role::worker, c.worker}, c.why); }
 
+EDL_INLINE void job_processes::execute(evade_place const& c) {
+  if (platform_) platform_->evade({c.role, c.id}, c.why);
+}
+
 EDL_INLINE void job_processes::avoid(process_id who, std::string const& why) {
   if (!platform_) return;
   if (std::string const place = platform_->avoid(who, why); !place.empty()) loop_.avoids(place);

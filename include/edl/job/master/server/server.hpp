@@ -74,6 +74,7 @@ class server {
  private:
   void execute(find_restore_point const& c);
   void execute(avoid_place const& c) { processes_.execute(c); }
+  void execute(evade_place const& c) { processes_.execute(c); }
   void execute(configure_servers const& c) { calls_.configure(c); }
   void execute(ask_version const& c);
   void execute(write_checkpoint const& c);

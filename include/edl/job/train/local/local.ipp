@@ -308,6 +308,7 @@ class local_master final : public worker::master_link {
   void execute(master::start_process const&) {}
   void execute(master::stop_process const&) {}
   void execute(master::avoid_place const&) {}
+  void execute(master::evade_place const&) {}
   void execute(master::write_model const&) {}
   void execute(master::finish_job const&) {}
   void execute(master::suspend_job const&) {}
