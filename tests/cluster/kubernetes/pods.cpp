@@ -98,6 +98,46 @@ TEST_CASE("Nodes that a master avoids are avoided by the next") {
   CHECK(d.take<create_pod>().at(0).avoid == std::vector<std::string>{"n"});
 }
 
+TEST_CASE(
+    "A node that is about to go gets no pod for a while, and a pod without a node does not wait for it") {
+  drive d;
+  d.all.evade(worker(0), "has notice", d.now);  // its node is not known
+  auto s = d.run(worker(0));
+  s.node = "n";
+  d.all.changed(s, d.now);
+  d.all.take_commands();
+  for (int i = 0; i < 2; ++i) d.all.evade(worker(0), "has notice: AWS", d.now);
+  auto const notes = d.take<pod_note>();
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0].text == "this job leaves node n: worker-0 has notice: AWS");
+  for (std::uint32_t const id : {1, 2}) {
+    d.all.start(worker(id), std::nullopt, d.now);
+    auto const asked = d.take<create_pod>();
+    REQUIRE(asked.size() == 1);
+    CHECK(asked[0].avoid == std::vector<std::string>{"n"});
+  }
+  // One finds a node, the other does not.
+  auto placed = d.come_up(worker(1));
+  d.all.created(worker(2), "waits");
+  d.all.tick(d.now + 299s);
+  d.all.take_commands();
+  d.all.tick(d.now + 301s);
+  auto const commands = d.all.take_commands();
+  std::vector<std::string> deleted;
+  std::vector<process_id> ended;
+  for (auto const& c : commands) {
+    if (auto const* one = std::get_if<delete_pod>(&c)) deleted.push_back(one->uid);
+    if (auto const* one = std::get_if<pod_ended>(&c)) {
+      ended.push_back(one->ending.who);
+      CHECK(one->ending.outside);
+    }
+  }
+  CHECK(deleted == std::vector<std::string>{"waits"});
+  CHECK(ended == std::vector<process_id>{worker(2)});
+  d.all.start(worker(3), 2, d.now);
+  CHECK(d.take<create_pod>().at(0).avoid.empty());
+}
+
 TEST_CASE("A server's name is used again when its old pod is gone") {
   drive d;
   auto s = d.run(server(0));

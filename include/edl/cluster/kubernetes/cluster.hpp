@@ -59,6 +59,7 @@ class cluster final : public platform::platform {
 
   void start(process_id who, std::optional<std::uint32_t> instead_of) override;
   std::string avoid(process_id who, std::string const& why) override;
+  void evade(process_id who, std::string const& why) override;
   void stop(process_id who, std::chrono::milliseconds grace) override;
   void stop_all(std::chrono::milliseconds grace) override;
   void show(std::string const& status, std::string const& line) override;

@@ -154,6 +154,11 @@ EDL_INLINE std::string cluster::avoid(process_id who, std::string const& why) {
   return node;
 }
 
+EDL_INLINE void cluster::evade(process_id who, std::string const& why) {
+  pods_.evade(who, why, clock::now());
+  run_commands();
+}
+
 EDL_INLINE void cluster::stop_all(std::chrono::milliseconds grace) {
   auto const within = [](std::chrono::milliseconds limit, auto const& done) {
     auto const until = clock::now() + limit;

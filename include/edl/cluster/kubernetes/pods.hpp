@@ -102,6 +102,7 @@ class pods {
     std::chrono::milliseconds first_pause{500}, longest_pause{15'000};  ///< between attempts to create
     std::chrono::seconds farewell{30};       ///< for other containers after the program has ended
     std::chrono::seconds pull_timeout{300};  ///< for an image or a volume
+    std::chrono::seconds evasion{300};       ///< of a node that is about to go
     std::vector<std::string> avoided = {};   ///< nodes, from an earlier master
     std::uint32_t least_workers = 1;         ///< that the job requires
     std::uint32_t server_copies = 1;         ///< servers that have a copy of each part of the model
@@ -114,6 +115,10 @@ class pods {
   /// Creates no more pods on the current or last node of `who`. Returns that node; empty: it is unknown, or
   /// avoided already.
   std::string avoid(process_id who, std::string const& why);
+
+  /// The node of `who` is about to go: creates no more pods on it for `options::evasion`. A node with its
+  /// name may come afterwards, so pods that have no node by then are created again.
+  void evade(process_id who, std::string const& why, time_point now);
 
   /// The number of workers that the job requires.
   void least(std::uint32_t workers) { options_.least_workers = workers; }
@@ -173,6 +178,7 @@ class pods {
     bool over = false;            // its process has ended; the master knows
     bool ran = false;             // its container was seen to run
     bool left = false;            // it exits by itself; its node may not have reported that yet
+    bool evades = false;          // it may not use a node that was about to go
     std::uint32_t tries = 0;
     std::optional<time_point> retry_at, troubled_since;
     std::string announced;  // the trouble reported last
@@ -192,14 +198,16 @@ class pods {
   void watch_trouble(pod_status const& s, pod& p, time_point now);
   void out_of_memory(pod_status const& s, platform::ending& e);
   void look_at_nodes();
+  void look_at_evaded(time_point now);
   resources grown(resources const& of, role what) const;
   role_spec const& spec(role of) const { return of == role::server ? options_.server : options_.worker; }
 
   options options_;
   std::map<process_id, pod> pods_;
   std::map<role, std::uint32_t> doublings_;
-  std::map<process_id, std::string> ends_;  // why a worker's place became free
-  std::vector<std::string> avoided_;        // nodes
+  std::map<process_id, std::string> ends_;    // why a worker's place became free
+  std::vector<std::string> avoided_;          // nodes
+  std::map<std::string, time_point> evaded_;  // nodes, until when
   std::map<std::string, std::string> short_;
   std::map<std::uint32_t, std::string> pressed_;  // nodes under pressure that have been reported
   std::vector<pod_command> commands_;

@@ -163,8 +163,12 @@ EDL_INLINE void pods::create(process_id who, pod& p) {
   p.retry_at.reset();
   p.troubled_since.reset();
   role_spec const& s = spec(who.role);
+  auto avoid = avoided_;
+  for (auto const& [node, until] : evaded_)
+    if (std::ranges::find(avoid, node) == avoid.end()) avoid.push_back(node);
+  p.evades = avoid.size() > avoided_.size();
   commands_.emplace_back(
-      create_pod{who, p.index, grown(s.request, who.role), grown(s.limit, who.role), avoided_});
+      create_pod{who, p.index, grown(s.request, who.role), grown(s.limit, who.role), std::move(avoid)});
 }
 
 EDL_INLINE std::string pods::avoid(process_id who, std::string const& why) {
@@ -177,6 +181,25 @@ EDL_INLINE std::string pods::avoid(process_id who, std::string const& why) {
       pod_note{severity::warning, "NodeAvoided",
                fmt::format("this job avoids node {} from now on: {} {}", node, to_string(who), why)});
   return node;
+}
+
+EDL_INLINE void pods::evade(process_id who, std::string const& why, time_point now) {
+  auto const it = pods_.find(who);
+  if (it == pods_.end() || it->second.node.empty()) return;
+  if (!evaded_.insert_or_assign(it->second.node, now + options_.evasion).second) return;
+  commands_.emplace_back(
+      pod_note{severity::warning, "NodeLeft",
+               fmt::format("this job leaves node {}: {} {}", it->second.node, to_string(who), why)});
+}
+
+EDL_INLINE void pods::look_at_evaded(time_point now) {
+  if (std::erase_if(evaded_, [&](auto const& one) { return now >= one.second; }) == 0) return;
+  for (auto& [who, p] : pods_) {
+    if (!p.evades || !p.wanted || p.uid.empty() || p.placed || p.over || p.stop_requested) continue;
+    p.evades = false;
+    discard(who, p);
+    end(who, p, {.who = who, .outside = true, .words = "had no node while another one was about to go"});
+  }
 }
 
 EDL_INLINE void pods::look_at_nodes() {
@@ -417,6 +440,7 @@ EDL_INLINE void pods::tick(time_point now) {
   if (closed_) return;
   for (auto& [who, p] : pods_)
     if (p.retry_at && now >= *p.retry_at && p.wanted && p.uid.empty() && !p.creating) hold(who, p);
+  look_at_evaded(now);
   create_held();
   look_at_nodes();
   look_at_missing();
