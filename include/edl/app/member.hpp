@@ -78,6 +78,10 @@ class member {
     network_ = network;
   }
 
+  /// The source of the notice that this process's machine is about to be taken away: who takes it, and when;
+  /// empty: nobody. Called on the node's thread. Call before `join`.
+  void notices(std::function<std::string()> notice) { notice_ = std::move(notice); }
+
   /// While it knows no generation, it copies the model from others before it takes part. Call before `join`.
   void follows() { follows_ = true; }
 
@@ -90,6 +94,12 @@ class member {
   /// Whether the master has reported that the job is finished, or continues with fewer servers: this process
   /// has no more work.
   bool finished() const { return finished_; }
+
+  /// Whether the master has asked this worker to hand its work back, because of its notice.
+  bool leaves() const { return leaves_; }
+
+  /// Whether the master has answered the last heartbeat.
+  bool reaches_master() const { return reached_; }
 
   /// Whether the master has given this process up, or has been absent for too long.
   bool lost() const { return lost_; }
@@ -120,6 +130,7 @@ class member {
   std::function<void(std::uint64_t)> changed_;
   std::function<std::vector<std::uint32_t>()> held_;
   std::function<std::uint64_t()> heard_;
+  std::function<std::string()> notice_;
   master_absence absence_;  // on the node's thread, once it has joined
   mutable std::mutex lock_;
   std::string away_;    // why the master was given up; empty: it was not
@@ -127,7 +138,7 @@ class member {
   std::uint64_t announced_ =
       0;  // the newest generation, by any master; on the node's thread once it has joined
   std::atomic<worker::progress const*> seen_{nullptr};
-  std::atomic<bool> finished_{false}, lost_{false};
+  std::atomic<bool> finished_{false}, lost_{false}, leaves_{false}, reached_{true};
 };
 
 }  // namespace edl::app

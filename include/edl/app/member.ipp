@@ -210,6 +210,7 @@ EDL_INLINE asio::awaitable<void> member::beat() {
       wire::to_message(seen->trained(), *beat.mutable_trained());
     }
     if (version_) beat.set_version(version_());
+    if (notice_) beat.set_notice(notice_());
     beat.set_resident_bytes(detail::resident_bytes());
     auto const began = clock::now();
     try {
@@ -219,14 +220,17 @@ EDL_INLINE asio::awaitable<void> member::beat() {
                          .idempotent = true};
       net::reply const answer = co_await master_.call(what);
       auto const reply = wire::unpack<wire::HeartbeatReply>(answer.message, master_.name());
+      reached_ = true;
       std::string const line = absence_.answered(clock::now());
       if (!line.empty()) node_.options().log.info(line);
       if (reply.spare()) node_.options().log.info(detail::not_needed);
       // Set before `lost_`, so that a thread that sees `lost_` sees this, too.
       if (reply.finished() || reply.spare()) finished_ = true;
+      if (reply.leave()) leaves_ = true;
       if (!reply.known() && !reply.stranger()) lost_ = true;
     } catch (net::call_error const& e) {
       if (e.code() == net::status::cancelled) co_return;
+      reached_ = false;
       missed(e, began);
     }
     timer.expires_after(std::chrono::seconds(1));

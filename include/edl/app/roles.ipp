@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -31,6 +32,7 @@
 #include "edl/base/net/status.hpp"
 #include "edl/base/platform/launcher.hpp"
 #include "edl/base/platform/line_reader.hpp"
+#include "edl/base/platform/notice_watch.hpp"
 #include "edl/base/wire/edl.pb.h"
 #include "edl/base/wire/message.hpp"
 #include "edl/base/wire/method.hpp"
@@ -111,6 +113,23 @@ std::optional<int> unless_stopped(Work const& work, signals const& stop, logger 
   return signal;
 }
 
+/// The watch for a notice that this process's machine is about to be taken away. Null: none is wanted, or all
+/// processes of the job are on this machine.
+inline std::unique_ptr<platform::notice_watch> watch_notices(job const& j, process_environment const& s,
+                                                             logger const& log) {
+  auto from = platform::make_notice_source(j.processes.preemption_notice);
+  if (!from || s.platform == "process") return nullptr;
+  return std::make_unique<platform::notice_watch>(std::move(from), log);
+}
+
+/// Tells the master of it.
+inline void pass_on(std::unique_ptr<platform::notice_watch> const& notices, member& self) {
+  if (notices) self.notices([&of = *notices] { return of.notice(); });
+}
+
+// A pod has 30 s after SIGTERM, unless asked otherwise.
+inline constexpr std::chrono::seconds longest_drain{20};
+
 inline constexpr std::size_t most_masters = 5;              // killed within a minute
 inline constexpr std::chrono::milliseconds latecomer{500};  // for a signal that others have already received
 
@@ -136,10 +155,12 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
   using namespace detail;
   job const& j = a.job;
   auto const count = std::uint32_t(j.processes.ps_ranges);
-  if (s.id >= count)
+  // A platform may start one more, which stands in for another.
+  if (s.id >= count && s.platform.empty())
     throw usage_error(
         fmt::format("PS_ID={}: the job has --num_ps_pods={} servers, and at most --ps_ranges={}", s.id,
                     j.processes.num_ps_pods, count));
+  auto const notices = watch_notices(j, s, log);
   auto const when = train::policy_of(j);
   // Steps of whole variables are bound by computation; the others are bound by memory.
   int const side_by_side = s.platform == "process" ? j.processes.num_ps_pods : 1;
@@ -178,17 +199,29 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
       log);
   net::listener listener(node, own_addresses(j, s), [&](net::request& q) { return server.handle(q); });
   auto const metrics = serve_metrics(node, j, s, [&](metric_registry& to) { collect(to, server); }, log);
+  std::atomic<bool> drained = false;
   member self(node, master, role::server, s.id, std::chrono::seconds(j.processes.master_timeout));
   self.started_with(train::shared_flags(j, false));
   self.watch([&server] { return server.version(); });
   self.watch_generation([&server] { return server.generation(); }, [](std::uint64_t) {});
   self.hold([&server] { return server.held(); }, [&server] { return server.heard(); });
+  self.notices([&] {
+    if (drained) return std::string("its pod is told to stop");
+    return notices ? notices->notice() : std::string();
+  });
   std::optional<int> signal;
   if (!self.join(checkpoint::layout_digest(p.layout), listener.addresses(),
                  [&] { return (signal = signal ? signal : stop.wait(0ms)).has_value(); }))
     return 0;
   log.info(joined_line(log, &listener));
-  while (!signal && !self.lost() && !self.finished()) signal = stop.wait(100ms);
+  auto const needed = [&] { return !self.lost() && !self.finished(); };
+  while (!signal && needed()) signal = stop.wait(100ms);
+  // Its node may be drained: others copy what it has, and the master then tells that it is not needed any
+  // more.
+  drained = signal && s.platform == "kubernetes";
+  for (auto const end = clock::now() + longest_drain;
+       drained && needed() && self.reaches_master() && clock::now() < end && !stop.wait(100ms);) {
+  }
   if (!self.lost()) self.leave();
   node.stop();
   if (signal || self.finished()) return 0;
@@ -209,7 +242,8 @@ struct worker_process {
   net::channel& master;
   logger const& log;
   signals const& stop;
-  std::string kind;              // of its processor
+  std::string kind;  // of its processor
+  std::unique_ptr<platform::notice_watch> const& notices;
   double disk = 0, network = 0;  // bytes a second, as it began
   worker::kept_minibatch kept{};
 
@@ -217,6 +251,7 @@ struct worker_process {
   void introduce(member& self) const {
     self.computes_as(kind);
     self.began_with(disk, network);
+    pass_on(notices, self);
     self.started_with(train::shared_flags(j, true));
   }
 };
@@ -248,7 +283,7 @@ int work_as(worker_process& w, member& self, Parameters& parameters) {
   std::atomic<bool> stop_requested = false;  // a signal arrives once; any thread may read this
   // A suspended job is over although a worker still holds a lease.
   auto const stopping = [&] {
-    if (self.lost() || self.finished() || w.stop.wait(0ms)) stop_requested = true;
+    if (self.lost() || self.finished() || self.leaves() || w.stop.wait(0ms)) stop_requested = true;
     return stop_requested.load();
   };
   work.stop_when(stopping);
@@ -364,6 +399,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   job const& j = a.job;
   std::optional<early_stop> early;
   early.emplace(stop, log, [](int) { return 0; });
+  auto const notices = watch_notices(j, s, log);
   if (j.training.leave_bad_nodes) check_machine(s.platform == "kubernetes", log);
   train::records r;
   if (unless_stopped([&] { r = train::open_records(j, p.open, log, train::trained_reading(j)); }, stop, log))
@@ -385,7 +421,7 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
   std::string kind =
       fmt::format("{}, {} threads, {}", processor_name(), options.device.threads, trainer->device());
   early.reset();
-  worker_process w{p, j, s, r, *trainer, node, master, log, stop, std::move(kind)};
+  worker_process w{p, j, s, r, *trainer, node, master, log, stop, std::move(kind), notices};
   // Only if the worker can be restarted on another node.
   if (j.training.leave_bad_nodes && s.platform == "kubernetes" && may_measure(master)) {
     std::error_code none;
@@ -420,6 +456,8 @@ EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals cons
   using namespace detail;
   train::make_directories(a.job);
   auto const lock = train::lock_outputs(a.job, checkpoint::lock_options::part::command, log);
+  if (a.job.processes.preemption_notice != "off")
+    log.info("--preemption_notice has no effect: all processes of this job are on this machine");
   std::string const token = net::token::random().secret();
   job_directory const own;
   std::string const journal = journal_in(own);

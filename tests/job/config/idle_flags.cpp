@@ -54,6 +54,7 @@ owned const all[] = {
     {"--ps_ranges=3", true, true, false, false},
     {"--relaunch_on_worker_failure=2", true, true, true, false},
     {"--master_timeout=60", true, true, true, false},
+    {"--preemption_notice=file:/notice", true, true, true, false},
     {"--host=0.0.0.0", true, true, true, false},
     {"--port=1234", true, true, true, false},
     {"--metrics_port=1234", true, true, true, false},

@@ -508,6 +508,11 @@ inline void processes(table& t) {
   t.flag("master_timeout", &job_options::processes::master_timeout, "servers, workers",
          "seconds that workers and servers wait for an absent master before they exit with code 75")
       .from(1, 30 * 24 * 3600);
+  t.flag(
+      "preemption_notice", &job_options::processes::preemption_notice, "servers, workers",
+      "where a process learns that its machine is about to be taken away, so that it hands over before: aws, "
+      "gcp, azure: this cloud's metadata service; auto: the one that answers; file:PATH: a file that then "
+      "exists; off: nowhere");
   t.flag("host", &job_options::processes::host, "all",
          "address that a process listens on and announces to the others");
   t.flag("port", &job_options::processes::port, "master", "port of the master; 0: any free port")

@@ -63,6 +63,7 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
       {"ps_ranges", no_servers, "this strategy has no servers"},
       {"relaunch_on_worker_failure", is_local, "Local has no workers to replace"},
       {"master_timeout", is_local, "Local has no master that could be away"},
+      {"preemption_notice", is_local, "Local is one process, with nobody to hand over to"},
       {"host", is_local, one_process},
       {"port", is_local, one_process},
       {"metrics_port", is_local, one_process},

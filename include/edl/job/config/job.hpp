@@ -167,7 +167,8 @@ struct job_options {
     int ps_replicas = 1;
     int ps_ranges = 0;  ///< of the variables; 0: one for each server
     int relaunch_on_worker_failure = 1;
-    int master_timeout = 900;  ///< seconds that workers and servers wait for an absent master
+    int master_timeout = 900;               ///< seconds that workers and servers wait for an absent master
+    std::string preemption_notice = "off";  ///< as `platform::make_notice_source` reads it
     net::transport_security transport_security = net::transport_security::tls;  ///< of TCP connections
     std::string host = "127.0.0.1";             ///< where this process listens
     std::uint16_t port = 0;                     ///< of the master; 0: any

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <system_error>
 
+#include "edl/base/platform/notice_source.hpp"
 #include "edl/cli/flag.hpp"
 #include "edl/compute/optim/part_rates.hpp"
 #include "edl/core/error.hpp"
@@ -33,6 +34,7 @@ inline void resolve_processes(job& j) {
   if (j.processes.ps_replicas > std::max(1, j.processes.num_ps_pods))
     throw usage_error(fmt::format("--ps_replicas={} needs as many servers: add --num_ps_pods={}",
                                   j.processes.ps_replicas, j.processes.ps_replicas));
+  platform::make_notice_source(j.processes.preemption_notice);  // whether it can be read
   if (j.processes.ps_ranges == 0) j.processes.ps_ranges = j.processes.num_ps_pods;
   if (j.processes.ps_ranges < j.processes.num_ps_pods)
     throw usage_error(fmt::format("--ps_ranges={}: fewer than --num_ps_pods={}", j.processes.ps_ranges,
