@@ -53,7 +53,7 @@ void job::expect(fault const& f) {
                       });
   bool const replaced = (plan_.launched && f.place != master_at_) || others;
   world::duration length = f.length, more = 90s;
-  if (f.what == kill || f.what == terminate || f.what == journal) more = 25s;
+  if (f.what == kill || f.what == terminate || f.what == journal || f.what == notice) more = 25s;
   if (f.what == stop || (f.what == power && others)) {
     more = f.what == power ? 20s : 25s;
     if (f.what == stop && others && !plan_.has_servers()) more = 15s;
@@ -71,6 +71,7 @@ void job::expect(fault const& f) {
 
 void job::meet(fault const& f) {
   parts_ = parts_ || (f.what == halves && !plan_.launched);
+  notices_ = notices_ || f.what == notice;
   if (f.on.what.empty())
     world::at(f.at, [this, f] { apply(f); });
   else
@@ -132,6 +133,16 @@ void job::apply(fault const& of) {
       if (!p) break;
       if (f.what == terminate && p->told_to_stop == 0ns) p->told_to_stop = world::now();
       world::kill(p->pid, f.what == kill ? SIGKILL : SIGTERM);
+      break;
+    case notice:
+      touch(f.place);
+      if (!p) break;
+      p->noticed = true;
+      world::write_file(f.place, notice_file, "");
+      after(f.length, [place = f.place, pid = p->pid] {
+        world::remove_file(place, notice_file);
+        if (world::alive(pid)) world::kill(pid, SIGKILL);
+      });
       break;
     case stop:
       touch(f.place);

@@ -19,7 +19,7 @@ using enum fault::kind;
 constexpr std::array names{"kill",      "terminate", "stop",         "hang",     "power",   "cut",
                            "isolate",   "reset",     "delay",        "strand",   "swallow", "one_way",
                            "slow_disk", "full_disk", "failing_disk", "journal",  "clock",   "workers",
-                           "servers",   "lose",      "old_end",      "blackout", "halves"};
+                           "servers",   "lose",      "old_end",      "blackout", "halves",  "notice"};
 
 /// Moments at which little is as it was before.
 constexpr char const* told[]{"joined",     "is lost",       "Going",       "World",
@@ -66,7 +66,12 @@ fault parse_fault(std::string const& text) {
 class drawing {
  public:
   explicit drawing(plan const& of)
-      : plan_(of), d_(of.seed, 2), more_(of.seed, 5), newer_(of.seed, 7), aimed_(40 * d_.below(3)) {
+      : plan_(of),
+        d_(of.seed, 2),
+        more_(of.seed, 5),
+        newer_(of.seed, 7),
+        newest_(of.seed, 11),
+        aimed_(40 * d_.below(3)) {
     if (d_.one_in(2)) return;
     for (auto& [kind, weight] : weights_)  // few kinds, often, meet what many do not
       if (kind != kill && d_.below(3) > 0) weight = 0;
@@ -110,6 +115,7 @@ class drawing {
     if (!plan_.launched && newer_.one_in(8)) end_all_at_once();
     bool const may_part = plan_.has_servers() ? plan_.copies > 1 : plan_.workers > 1;
     if (!plan_.launched && may_part && newer_.one_in(2)) part();
+    if (newest_.one_in(3)) give_notice();
     std::ranges::stable_sort(out_, {}, &fault::at);
     return out_;
   }
@@ -312,6 +318,35 @@ class drawing {
     out_.push_back(f);
   }
 
+  /// Machines are about to be taken away, perhaps of a whole zone at once; and while their processes hand
+  /// over, the master or one that is to take over is lost, or the notice comes too late.
+  void give_notice() {
+    auto const one_of = [&](char const* role, int n) {
+      return fmt::format("{}-{}", role, newest_.below(std::uint64_t(n)));
+    };
+    auto const someone = [&] {
+      return plan_.has_servers() && newest_.one_in(2) ? one_of("server", plan_.servers)
+                                                      : one_of("worker", plan_.workers);
+    };
+    milliseconds at(newest_.between(1000, 12'000));
+    for (std::int64_t n = newest_.between(1, 4); n > 0; --n) {
+      fault f{.at = at, .what = notice, .place = someone()};
+      f.length = milliseconds(newest_.one_in(3) ? newest_.between(100, 3000) : newest_.between(3000, 30'000));
+      f.length = std::min(f.length, plan_.quiet - at);
+      if (f.length <= milliseconds(0)) return;
+      if (newest_.one_in(4))
+        f.on = {.what = told[newest_.below(std::size(told))], .of = "master", .nth = 1 + newest_.below(3)};
+      out_.push_back(f);
+      if (newest_.one_in(3)) {
+        fault next{.at = at, .place = newest_.one_in(2) ? "master" : someone()};
+        next.on = {.what = newest_.one_in(2) ? "is about to leave" : "is started", .of = "master"};
+        next.on.later = milliseconds(newest_.between(0, 1ll << newest_.between(2, 11)));
+        out_.push_back(next);
+      }
+      if (newest_.one_in(2)) at += milliseconds(newest_.between(0, 1ll << newest_.between(6, 13)));
+    }
+  }
+
   /// What comes amid what another fault has begun.
   void follow(fault const& f) {
     auto const moment = [&](char const* line, std::int64_t latest) {
@@ -436,13 +471,14 @@ class drawing {
       case old_end:
       case blackout:
       case halves:
+      case notice:
         break;  // drawn elsewhere
     }
     return f;
   }
 
   plan const& plan_;
-  draws d_, more_, newer_;
+  draws d_, more_, newer_, newest_;
   std::uint64_t aimed_;  // of a hundred
   std::pair<fault::kind, int> weights_[19]{{kill, 32},     {terminate, 6}, {stop, 8},         {hang, 3},
                                            {power, 5},     {cut, 8},       {isolate, 7},      {reset, 10},

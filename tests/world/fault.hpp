@@ -42,7 +42,9 @@ struct fault {
     /// write to the storage as they can, and then that half is gone, with its master's journal. With bit 32
     /// it stands still for that time instead, on storage whose locks nobody else sees. The others get a
     /// master of their own meanwhile, and both go on.
-    halves
+    halves,
+    /// The machine of `place` has notice (`--preemption_notice`), and is taken away after `length`.
+    notice
   };
 
   /// What a fault waits for. Of calls between two places those count that it is about.

@@ -82,6 +82,7 @@ std::vector<std::string> job::command() const {
     add("--distribution_strategy=AllreduceStrategy");
     if (plan_.how == strategy::fixed) add("--fixed_global_batch");
   }
+  if (notices_) add(fmt::format("--preemption_notice=file:{}", notice_file));
   if (plan_.kept > 0) add(fmt::format("--keep_checkpoint_max={}", plan_.kept));
   if (plan_.evaluation_steps > 0) {
     add("--validation_data=" + dir + "/data.counted");
@@ -400,8 +401,8 @@ void job::master_ended(process const& who) {
 
 void job::member_ended(process const& who) {
   world::ending const how = *who.ended;
-  leaving_ = leaving_ || (who.role == "worker" && who.told_to_stop == 0ns && who.wanted && how.code == 0 &&
-                          how.signal == 0);
+  leaving_ = leaving_ || (who.role == "worker" && who.told_to_stop == 0ns && who.wanted && !who.noticed &&
+                          how.code == 0 && how.signal == 0);
   bool const from_outside = who.hit || !who.wanted || ending_ || less_known_ || world::now() < disk_trouble_;
   // Records are waited for, as long as storage fails.
   bool const of_records = !how.signal && who.last.find("/data.counted") != who.last.npos;
@@ -413,7 +414,7 @@ void job::member_ended(process const& who) {
     return pump();
   }
   // Who leaves by itself has heard of the end.
-  if (how.code == 0 && how.signal == 0 && who.told_to_stop == 0ns) {
+  if (how.code == 0 && how.signal == 0 && who.told_to_stop == 0ns && !who.noticed) {
     // One that stood still may hear of it late, when there is another master.
     if (process const* const newest = master(); newest && newest->number != who.joined) bring_others();
     return;

@@ -35,6 +35,7 @@ struct process {
   world::duration told_to_stop{};   ///< by a fault, when
   int hits = 0;                     ///< faults that met it
   bool wanted = true;               ///< nobody has told it to stop
+  bool noticed = false;             ///< its machine is about to go: it may leave by itself
   std::string last;                 ///< of its lines
 };
 
@@ -77,7 +78,7 @@ class job {
   std::vector<told_ending> const& endings() const { return endings_; }
   std::vector<std::pair<std::string, std::uint32_t>> running() const;
 
-  static constexpr char const* directory = "/job";
+  static constexpr char const *directory = "/job", *notice_file = "/notice";
   std::vector<std::string> command() const;
 
  private:
@@ -151,6 +152,7 @@ class job {
   std::set<std::string> dark_;                           // places without power
   std::string master_at_ = "master";                     // the newest
   bool parts_ = false;                                   // there may be two masters: they have a name
+  bool notices_ = false;                                 // machines may be taken away with notice
   std::map<std::uint64_t, world::duration> hangs_;
   std::map<std::uint64_t, int> passes_;  // of processes, by their numbers
   std::vector<std::string> findings_;
