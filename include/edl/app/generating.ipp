@@ -8,6 +8,7 @@
 
 #include "edl/app/generating.hpp"
 #include "edl/core/clock.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/log.hpp"
@@ -25,6 +26,7 @@ inline void print_texts(generating const& what, std::vector<generated_text> cons
       fmt::print("{}\n", nlohmann::json{{"text", t.text},
                                         {"prompt_tokens", t.prompt_tokens},
                                         {"tokens", t.tokens},
+                                        {"forgot", t.forgot},
                                         {"end", names(t.end)[std::size_t(t.end)]}}
                              .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     else
@@ -150,9 +152,9 @@ EDL_INLINE int run_generating(train::program const& p, generating const& what) {
   auto const begin = clock::now();
   std::vector<generated_text> all;
   if (what.texts == 1 && !what.as_json) {
-    fmt::print("{}", what.prompt);
-    all.push_back(session(what.prompt, what.options, [](std::string_view piece) {
-      fmt::print("{}", piece);
+    bool begun = false;
+    all.push_back(session(what.prompt, what.options, [&](std::string_view piece) {
+      fmt::print("{}{}", std::exchange(begun, true) ? "" : what.prompt, piece);
       return std::fflush(stdout) == 0;  // a reader that is gone ends the text
     }));
     fmt::print("\n");
@@ -171,7 +173,7 @@ EDL_INLINE int run_generating(train::program const& p, generating const& what) {
         fmt::format("a text is longer than the {} tokens that the model sees: it went on with the last "
                     "half of them",
                     session.places()));
-  log.info(fmt::format("{} tokens in {:.3g} s, {:.3g} tokens/s, by {}", tokens, seconds,
+  log.info(fmt::format("{} in {:.3g} s, {:.3g} tokens/s, by {}", counted(tokens, "token"), seconds,
                        double(tokens) / seconds, session.path()));
   return 0;
 }

@@ -66,6 +66,7 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
                   "microseconds that a record waits for others; 0: the waiting records form the next batch",
                   0, 10'000'000),
       number_flag("max_queue", "4096", "most records that may wait; the reply to more is 429", 1, 1 << 24),
+      number_flag("max_tokens", "4096", "most tokens of a text that a language model generates", 1, 1 << 24),
       {.name = "tokenizer",
        .help = "of a language model: a tokenizer.json, which says what its ids stand for; without it ids are "
                "bytes"},
@@ -114,7 +115,8 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
       .tokenizer = l.text("tokenizer"),
       .texts = {.sequences = int(whole("num_sequences")),
                 .max_queue = std::size_t(whole("max_queue")),
-                .timeout = ms("timeout_ms")},
+                .timeout = ms("timeout_ms"),
+                .max_tokens = int(whole("max_tokens"))},
       .listening = {.host = l.text("host"),
                     .port = std::uint16_t(whole("port")),
                     .token_file = l.text("token_file"),
@@ -176,21 +178,30 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
   std::optional<serve::text_engine> engine;
   std::optional<serve::text_service> texts;
   std::vector<http::route> routes = service.routes();
-  if (what.texts.sequences > 0 && p.make_decoder) {
-    serve::text_engine::source const from{
-        .path = [&model] { return model.now() ? model.now()->path() : std::string(); },
-        .open =
-            [&p, &what](std::string const& path) {
-              generator_options o{.predicting = what.model.predicting,
-                                  .sequences = what.texts.sequences,
-                                  .tokenizer = what.tokenizer};
-              o.predicting.log = logger(severity::warning, "serve", log_target{.detailed = false});
-              return std::make_unique<generation_session>(p, path, o);
-            }};
-    engine.emplace(node, from, what.texts);
-    texts.emplace(what.model_name, *engine);
-    for (http::route& r : texts->routes()) routes.push_back(std::move(r));
-  }
+  if (what.texts.sequences > 0 && p.make_decoder) try {
+      serve::text_engine::source const from{
+          .now = [&model]() -> std::shared_ptr<void const> { return model.now(); },
+          .open =
+              [&p, &what, &model] {
+                generator_options o{.predicting = what.model.predicting,
+                                    .sequences = what.texts.sequences,
+                                    .tokenizer = what.tokenizer};
+                o.predicting.log = logger(severity::warning, "serve", log_target{.detailed = false});
+                return std::make_unique<generation_session>(p, model.now()->path(), o);
+              }};
+      engine.emplace(node, from, what.texts, log);
+      texts.emplace(node, what.model_name, *engine);
+      for (http::route& r : texts->routes()) routes.push_back(service.counted(std::move(r)));
+      service.measures([&of = *engine](metric_registry& to) {
+        to.set("edl_serve_waiting_texts", double(of.waiting()));
+        to.set("edl_serve_running_texts", double(of.running()));
+        to.set("edl_serve_texts_total", double(of.texts()));
+        to.set("edl_serve_tokens_total", double(of.tokens()));
+      });
+    } catch (usage_error const& e) {
+      if (!what.tokenizer.empty()) throw;
+      log.info(fmt::format("texts are not completed (/v1/completions): {}", e.what()));
+    }
   http::server_options listening = what.listening;
   listening.log = log;
   http::server server(node, listening, std::move(routes));

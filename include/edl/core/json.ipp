@@ -60,9 +60,12 @@ inline nlohmann::json parse_noting_keys(std::string_view text, std::string& twic
 EDL_INLINE nlohmann::json parse_json(std::string_view text, std::size_t most) {
   if (nested_too_deeply(text, most)) return nlohmann::json::value_t::discarded;
   std::string twice;
-  auto value = detail::parse_noting_keys(text, twice, false);
-  if (!twice.empty()) return nlohmann::json::value_t::discarded;
-  return value;
+  try {
+    auto value = detail::parse_noting_keys(text, twice, false);
+    if (twice.empty()) return value;
+  } catch (nlohmann::json::out_of_range const&) {  // a number that no double can have
+  }
+  return nlohmann::json::value_t::discarded;
 }
 
 EDL_INLINE std::string why_no_json(std::string_view text, std::size_t most) try {
@@ -70,7 +73,7 @@ EDL_INLINE std::string why_no_json(std::string_view text, std::size_t most) try 
   std::string twice;
   detail::parse_noting_keys(text, twice, true);
   return fmt::format("JSON with the key {} twice in one object", printable(twice, 100));
-} catch (nlohmann::json::parse_error const& e) {
+} catch (nlohmann::json::exception const& e) {
   std::string const why = e.what();  // "[json.exception.parse_error.101] parse error at line …"
   auto const at = why.find("] ");
   return "not JSON: " + printable(at == why.npos ? why : why.substr(at + 2), 200);

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <edl/edl.hpp>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -42,29 +43,38 @@ void write_model(std::string const& path, int step) {
 }
 
 struct fixture {
-  explicit fixture(edl::serve::text_engine::options o = {})
-      : engine(node,
-               {.path =
-                    [this] {
-                      std::lock_guard const lock(mutex);
-                      return path;
-                    },
+  explicit fixture(edl::serve::text_engine::options o = {.max_tokens = 16'000'000}, bool there = true)
+      : model(there ? std::make_shared<std::string const>(first()) : nullptr),
+        engine(node,
+               {.now = [this]() -> std::shared_ptr<void const> { return now(); },
                 .open =
-                    [this, o](std::string const& of) {
+                    [this, o] {
+                      ++opened;
                       return std::make_unique<edl::generation_session>(
-                          program, of, edl::generator_options{.sequences = o.sequences});
+                          program, *now(), edl::generator_options{.sequences = o.sequences});
                     }},
-               o),
-        texts("m", engine),
-        server(node, {.log = quiet}, texts.routes()) {}
+               o, quiet),
+        texts(node, "m", engine),
+        server(node, {.bounds = {.body = 4 << 20}, .log = quiet}, texts.routes()) {}
   ~fixture() { server.close(); }
 
-  scratch dir;
-  std::mutex mutex;
-  std::string path = [this] {
+  std::shared_ptr<std::string const> now() {
+    std::lock_guard const lock(mutex);
+    return model;
+  }
+  void change(std::string const& path) {
+    std::lock_guard const lock(mutex);
+    model = std::make_shared<std::string const>(path);
+  }
+  std::string first() {
     write_model(dir / "one.safetensors", 1);
     return dir / "one.safetensors";
-  }();
+  }
+
+  scratch dir;
+  std::atomic<int> opened = 0;
+  std::mutex mutex;
+  std::shared_ptr<std::string const> model;  // the path is the model; another object is another model
   edl::logger quiet{edl::severity::critical};
   edl::train::program program = edl::author::make_program<alphabet>();
   edl::net::node node{http_client::node_options()};
@@ -103,7 +113,7 @@ TEST_CASE("a prompt is completed in the form of other servers") {
 
   auto const several =
       f.choices(R"({"prompt":["a","k"],"n":2,"max_tokens":1,"temperature":0,"echo":true,"seed":-3,
-                    "best_of":1,"logprobs":null,"user":"x","presence_penalty":0,"top_k":-1})");
+                    "best_of":1,"logprobs":null,"user":"x","presence_penalty":0,"top_k":-1,"stop":[]})");
   REQUIRE(several.size() == 4);
   for (std::size_t i = 0; i < 4; ++i) {
     CHECK(several[i]["index"] == i);
@@ -116,7 +126,8 @@ TEST_CASE("a text comes as events, as it is made") {
   fixture f;
   http_client::connection c(f.server.port());
   c.say(http_client::post("/v1/completions",
-                          R"({"prompt":"a","max_tokens":3,"temperature":0,"stream":true,"echo":true})"));
+                          R"({"prompt":"a","max_tokens":3,"temperature":0,"stream":true,"echo":true,
+                              "stream_options":{"include_usage":true}})"));
   CHECK(has(c.until("\r\n\r\n"), "text/event-stream"));
   std::string text;
   json last;
@@ -147,7 +158,11 @@ TEST_CASE("what a request has wrong is told, and its field") {
   refused("{}", "400", "no 'prompt'");
   refused(R"({"prompt":7})", "400", "'prompt' is not a text");
   refused(R"({"prompt":[1,2]})", "400", "'prompt' is not a text");
-  refused(R"({"prompt":[]})", "400", "'prompt'");
+  refused(R"({"prompt":[]})", "400", "no 'prompt'");
+  refused(R"({"prompt":"a","max_tokens":1e400})", "400", "not JSON");
+  refused(R"({"prompt":"a","stream_options":5})", "400", "'stream_options'");
+  refused(R"({"prompt":")" + std::string((1 << 20) + 1, 'a') + R"("})", "400", "a prompt has 1048577 bytes");
+  refused(R"({"prompt":"a","repetition_penalty":1e-40})", "400", "repetition_penalty");
   refused(R"({"prompt":"a","model":"other"})", "404", "this server has 'm'");
   refused(R"({"prompt":"a","max_tokens":0})", "400", "'max_tokens' is not a whole number from 1");
   refused(R"({"prompt":"a","max_tokens":1.5})", "400", "'max_tokens'");
@@ -155,7 +170,7 @@ TEST_CASE("what a request has wrong is told, and its field") {
   refused(R"({"prompt":"a","temperature":"hot"})", "400", "'temperature' is not a number");
   refused(R"({"prompt":"a","temperature":-1})", "400", "temperature=-1");
   refused(R"({"prompt":"a","stream":1})", "400", "'stream' is not true or false");
-  refused(R"({"prompt":"a","stop":""})", "400", "`stop` is empty");
+  refused(R"({"prompt":"a","stop":""})", "400", "'stop' has 0 bytes");
   refused(R"({"prompt":"a","logprobs":2})", "400", "'logprobs' is not supported");
   refused(R"({"prompt":"a","n":200})", "400", "'n'");
   refused(R"({"prompt":["a","b"],"n":128})", "400", "more than a request may ask for");
@@ -166,7 +181,7 @@ TEST_CASE("what a request has wrong is told, and its field") {
 }
 
 TEST_CASE("clients that leave stop their texts") {
-  fixture f({.sequences = 1});
+  fixture f({.sequences = 1, .max_tokens = 16'000'000});
   for (int i = 0; i < 20; ++i) {
     http_client::connection c(f.server.port());
     bool const streams = i % 4 < 2;
@@ -178,44 +193,60 @@ TEST_CASE("clients that leave stop their texts") {
   CHECK(f.choices(R"({"prompt":"a","max_tokens":2,"temperature":0})")[0]["text"] == "bc");
 }
 
-TEST_CASE("a full queue, and a model that is not there, are told") {
-  fixture f({.sequences = 1, .max_queue = 1});
+TEST_CASE("a full queue, a late text and a model that is not there are told") {
+  fixture f({.sequences = 1, .max_queue = 1, .max_tokens = 16'000'000});
   http_client::connection first(f.server.port());
   first.say(http_client::post("/v1/completions", R"({"prompt":"a","max_tokens":16000000,"stream":true})"));
   first.until("data: ");
-  http_client::connection second(f.server.port());
-  second.say(http_client::post("/v1/completions", R"({"prompt":"a","max_tokens":1})"));
-  REQUIRE(eventually([&] { return f.engine.waiting() == 1; }));
-  CHECK(has(f.ask(R"({"prompt":"a"})"), "HTTP/1.1 429"));
-
-  fixture none;
   {
-    std::lock_guard const lock(none.mutex);
-    none.path.clear();
+    http_client::connection second(f.server.port());
+    second.say(http_client::post("/v1/completions", R"({"prompt":"a","max_tokens":1})"));
+    REQUIRE(eventually([&] { return f.engine.waiting() == 1; }));
+    CHECK(has(f.ask(R"({"prompt":"a"})"), "HTTP/1.1 429"));
   }
-  CHECK(has(none.ask(R"({"prompt":"a"})"), "HTTP/1.1 503"));
+  CHECK(eventually([&] { return f.engine.waiting() == 0; }));  // who has left waits no more
+
+  fixture late({.sequences = 1, .timeout = 50ms, .max_tokens = 16'000'000});
+  http_client::connection busy(late.server.port());
+  busy.say(http_client::post("/v1/completions", R"({"prompt":"a","max_tokens":16000000,"stream":true})"));
+  busy.until("data: ");
+  CHECK(has(late.ask(R"({"prompt":"a"})"), "HTTP/1.1 503"));
+
+  fixture none({}, false);
+  CHECK(has(none.ask(R"({"prompt":"a"})"), "there is no model yet"));
+  none.change(none.first());
+  REQUIRE(eventually([&] { return has(none.ask(R"({"prompt":"a","temperature":0})"), "HTTP/1.1 200"); }));
 }
 
-TEST_CASE("a text begins with the newest model, and goes on with its own") {
+TEST_CASE("texts begin with a newer model, and go on with their own") {
   fixture f;
   http_client::connection old(f.server.port());
   old.say(http_client::post("/v1/completions",
                             R"({"prompt":"a","max_tokens":16000000,"temperature":0,"stream":true})"));
   old.until("data: ");
-  write_model(f.dir / "two.safetensors", 2);
-  {
-    std::lock_guard const lock(f.mutex);
-    f.path = f.dir / "two.safetensors";
-  }
-  CHECK(f.choices(R"({"prompt":"a","max_tokens":3,"temperature":0})")[0]["text"] == "ceg");
-  {
-    std::lock_guard const lock(f.mutex);
-    f.path = f.dir / "missing.safetensors";
-  }
-  CHECK(has(f.ask(R"({"prompt":"a"})"), "HTTP/1.1 500"));
-  std::string next = old.until("\n\n");
-  next = old.until("\n\n");
-  CHECK(has(next, "data: "));
+  auto const text = [&] {
+    return f.choices(R"({"prompt":"a","max_tokens":3,"temperature":0})")[0]["text"].get<std::string>();
+  };
+  CHECK(text() == "bcd");
+  f.change(f.dir / "missing.safetensors");
+  REQUIRE(eventually([&] { return f.opened == 2; }));
+  CHECK(text() == "bcd");                     // the one before stays
+  write_model(f.dir / "one.safetensors", 2);  // of the same path
+  f.change(f.dir / "one.safetensors");
+  CHECK(eventually([&] { return text() == "ceg"; }));
+  old.until("\n\n");
+  CHECK(has(old.until("\n\n"), "data: "));
+}
+
+TEST_CASE("a server that drains waits for the end of streams") {
+  fixture f;
+  http_client::connection c(f.server.port());
+  c.say(http_client::post("/v1/completions",
+                          R"({"prompt":"a","max_tokens":2000,"temperature":0,"stream":true})"));
+  c.until("data: ");
+  std::thread reads([&] { CHECK(has(c.rest(), "[DONE]")); });
+  CHECK(f.server.drain(60s));
+  reads.join();
 }
 
 }  // namespace text_service_test

@@ -43,7 +43,8 @@ struct connection final : stream_writer {
   phase now = phase::idle;
   clock::time_point since{}, until = clock::time_point::max();  // of the phase
   bool heard = false;                                           // something has arrived
-  bool late = false, streaming = false, chunked = false;
+  bool late = false, chunked = false;
+  bool streaming = false;  // without an end of its own
   std::string buffer = std::string(8 << 10, '\0');
   std::size_t begin = 0, end = 0;  // of the unread part
   asio::cancellation_signal cancel;

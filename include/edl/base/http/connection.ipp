@@ -90,7 +90,7 @@ EDL_INLINE asio::awaitable<void> connection::send(response const& r, bool head_o
   co_await socket.write(head, bare ? std::string_view() : r.body);
   if (!r.stream || head_only) co_return;
   invariant(!streaming, "one reply is streamed at a time");
-  streaming = true;
+  streaming = !r.ends;
   chunked = chunks;
   enter_answer();
   co_await r.stream(*this);

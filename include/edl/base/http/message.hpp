@@ -52,6 +52,7 @@ struct response {
   /// Writes the body instead, in chunks (for example server-sent events). It is cancelled when the server
   /// stops; a disconnected client is detected at the next piece.
   std::function<asio::awaitable<void>(stream_writer&)> stream = {};
+  bool ends = false;  ///< the stream ends by itself: a server that drains waits for that
 };
 
 /// Thrown by a handler for an error response.

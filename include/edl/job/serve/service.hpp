@@ -32,6 +32,12 @@ class service {
 
   std::vector<http::route> routes();
 
+  /// Counts the requests of another route of the server as those of `routes`.
+  http::route counted(http::route of);
+
+  /// Also tells these numbers in /metrics. Call before the server is made.
+  void measures(std::function<void(metric_registry& to)> more) { more_numbers_ = std::move(more); }
+
   /// Reports that it is not ready from now on, so that clients go elsewhere.
   void drain() { draining_ = true; }
 
@@ -60,6 +66,7 @@ class service {
   batcher::options options_;
   batcher batcher_;
   metric_registry numbers_;
+  std::function<void(metric_registry& to)> more_numbers_;
   std::vector<known_model> known_;  // on the node's thread: of the existing models
   std::atomic<bool> draining_{false};
   std::shared_ptr<std::size_t> unread_ = std::make_shared<std::size_t>(0);  // bytes; on the node's thread

@@ -65,6 +65,10 @@ EDL_INLINE service::service(net::node& on, std::string name, followed_model& fol
   numbers_.describe("edl_serve_model_version", gauge, "Version of the current model.");
   numbers_.describe("edl_serve_lag_seconds", gauge,
                     "Time since a newer model than the current one appeared.");
+  numbers_.describe("edl_serve_waiting_texts", gauge, "Texts of a language model that wait to begin.");
+  numbers_.describe("edl_serve_running_texts", gauge, "Texts that are generated now.");
+  numbers_.describe("edl_serve_texts_total", counter, "Texts that have been generated.");
+  numbers_.describe("edl_serve_tokens_total", counter, "Tokens of these texts.");
   numbers_.describe("edl_serve_models_total", counter, "Attempts to replace the current model, by result.");
 }
 
@@ -195,7 +199,14 @@ EDL_INLINE http::handler service::counted(http::handler serve) {
   };
 }
 
+EDL_INLINE http::route service::counted(http::route of) {
+  of.serve = counted(std::move(of.serve));
+  of.refused = [this](int code) { count(code); };
+  return of;
+}
+
 EDL_INLINE http::response service::metrics(http::request const& r) {
+  if (more_numbers_) more_numbers_(numbers_);
   numbers_.set("edl_serve_records_total", double(batcher_.records()));
   numbers_.set("edl_serve_batches_total", double(batcher_.batches()));
   numbers_.set("edl_serve_waiting_records", double(batcher_.waiting()));

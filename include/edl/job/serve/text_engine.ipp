@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <future>
+#include <utility>
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -16,13 +16,19 @@ namespace edl::serve {
 
 /// A model's session, and who waits for each of its texts.
 struct text_engine::at_work {
-  std::string path;
-  std::unique_ptr<generation_session> session;
+  session of;
   std::vector<text> who;
 };
 
-EDL_INLINE text_engine::text_engine(net::node& on, source from, options o)
-    : node_(on), from_(std::move(from)), options_(o), thread_([this] { work(); }) {}
+EDL_INLINE text_engine::text_engine(net::node& on, source from, options o, logger log)
+    : node_(on), from_(std::move(from)), options_(o), log_(std::move(log)) {
+  if (auto const now = from_.now()) {
+    sessions_.push_back(
+        std::make_unique<at_work>(at_work{from_.open(), std::vector<text>(std::size_t(o.sequences))}));
+    newest_ = now;
+  }
+  thread_ = std::thread([this] { work(); });
+}
 
 EDL_INLINE text_engine::~text_engine() {
   {
@@ -38,37 +44,43 @@ EDL_INLINE text_engine::~text_engine() {
     done.get_future().wait();
 }
 
-EDL_INLINE std::shared_ptr<asked_text> text_engine::ask(std::string prompt, generation_options by) {
-  auto const t = std::make_shared<asked_text>(node_.executor(), std::move(prompt), std::move(by));
+EDL_INLINE void text_engine::ask(std::vector<text> const& all) {
   {
     std::lock_guard const lock(mutex_);
-    if (queue_.size() >= options_.max_queue)
+    std::erase_if(queue_, [](text const& t) { return t->gone.load(); });
+    if (queue_.size() + all.size() > options_.max_queue)
       throw http::failure(429, fmt::format("{} texts wait already", queue_.size()), {{"Retry-After", "1"}});
-    queue_.push_back(t);
+    queue_.insert(queue_.end(), all.begin(), all.end());
     waiting_ = queue_.size();
   }
   more_.notify_one();
-  return t;
 }
 
 EDL_INLINE void text_engine::say(text const& to, std::function<void(asked_text&)> what) {
   node_.post([to, what = std::move(what)] {
     invariant(!to->ended(), "a text ends once");
     what(*to);
-    to->changed.notify();
+    to->changed->notify();
   });
 }
 
 EDL_INLINE void text_engine::work() {
   auto const idle = [this] {
-    return std::ranges::all_of(sessions_, [](auto const& s) { return s->session->idle(); });
+    return std::ranges::all_of(sessions_, [](auto const& s) { return s->of->idle(); });
   };
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      while (!over_ && queue_.empty() && idle()) more_.wait(lock);
+      // While a model is opened, its end is looked for.
+      while (!over_ && idle() && (queue_.empty() || opening_.valid())) {
+        if (!opening_.valid())
+          more_.wait(lock);
+        else if (more_.wait_for(lock, std::chrono::milliseconds(20)); true)
+          break;
+      }
       if (over_) break;
     }
+    look_for_model();
     begin_some();
     step_all();
   }
@@ -80,6 +92,35 @@ EDL_INLINE void text_engine::work() {
   for (text const& t : queue_) say(t, [why](asked_text& of) { of.failed = why; });
 }
 
+EDL_INLINE void text_engine::look_for_model() {
+  using namespace std::chrono_literals;
+  std::erase_if(sessions_, [&](auto const& s) { return s != sessions_.back() && s->of->idle(); });
+  if (opening_.valid()) {
+    if (opening_.wait_for(0s) != std::future_status::ready) return;
+    newest_ = std::move(opening_of_);  // also if it cannot be opened: it is not tried again
+    try {
+      sessions_.push_back(std::make_unique<at_work>(
+          at_work{opening_.get(), std::vector<text>(std::size_t(options_.sequences))}));
+      why_closed_.clear();
+    } catch (std::exception const& e) {
+      why_closed_ = e.what();
+      log_.warning(
+          fmt::format("texts do not come from the newest model, which cannot be opened: {}", e.what()));
+    }
+    return;
+  }
+  auto now = from_.now();
+  if (!now || now == newest_ || sessions_.size() > 2) return;
+  opening_of_ = std::move(now);
+  opening_ = std::async(std::launch::async, from_.open);
+}
+
+EDL_INLINE std::optional<http::failure> text_engine::expired(text const& t) const {
+  if (t->gone) return http::failure(503, "nobody waits for this text");
+  if (std::chrono::steady_clock::now() - t->since > options_.timeout) return too_late(options_.timeout);
+  return std::nullopt;
+}
+
 EDL_INLINE void text_engine::begin_some() {
   for (;;) {
     text t;
@@ -88,65 +129,64 @@ EDL_INLINE void text_engine::begin_some() {
       if (queue_.empty()) return;
       t = queue_.front();
     }
-    auto const leaves_queue = [&] {
-      std::lock_guard const lock(mutex_);
-      queue_.pop_front();
-      waiting_ = queue_.size();
-    };
-    std::optional<http::failure> failed;
-    if (t->gone) {
-      failed.emplace(503, "nobody waits for this text");
-    } else if (std::chrono::steady_clock::now() - t->since > options_.timeout) {
-      failed = too_late(options_.timeout);
-    } else
-      try {
-        std::string const path = from_.path();
-        if (path.empty()) throw http::failure(503, "there is no model yet", {{"Retry-After", "1"}});
-        if (sessions_.empty() || sessions_.back()->path != path) {
-          auto fresh = from_.open(path);
-          std::erase_if(sessions_, [](auto const& s) { return s->session->idle(); });
-          sessions_.push_back(std::make_unique<at_work>(
-              at_work{path, std::move(fresh), std::vector<text>(std::size_t(options_.sequences))}));
-        }
+    std::optional<http::failure> failed = expired(t);
+    if (!failed && sessions_.empty()) {
+      if (opening_.valid()) return;
+      failed.emplace(503, why_closed_.empty() ? "there is no model yet" : why_closed_,
+                     http::fields{{"Retry-After", "1"}});
+    }
+    if (!failed) try {
         at_work& newest = *sessions_.back();
-        auto const number = newest.session->begin(t->prompt, t->options, [this, t](std::string_view piece) {
+        auto const number = newest.of->begin(*t->prompt, t->options, [this, t](std::string_view piece) {
           if (t->gone) return false;
-          say(t, [piece = std::string(piece)](asked_text& of) { of.unread += piece; });
+          if (t->streams) say(t, [piece = std::string(piece)](asked_text& of) { of.unread += piece; });
           return true;
         });
         if (!number) return;  // until one of the others has ended
         newest.who[std::size_t(*number)] = t;
-      } catch (http::failure const& f) {
-        failed = f;
+        ++running_;
       } catch (usage_error const& e) {
         failed.emplace(400, e.what());
       } catch (std::exception const& e) {
         failed.emplace(500, e.what());
       }
-    leaves_queue();
+    {
+      std::lock_guard const lock(mutex_);
+      // `ask` may have removed it meanwhile.
+      if (!queue_.empty() && queue_.front() == t) queue_.pop_front();
+      waiting_ = queue_.size();
+    }
     if (failed) say(t, [why = *failed](asked_text& of) { of.failed = why; });
   }
 }
 
 EDL_INLINE void text_engine::step_all() {
   for (auto const& s : sessions_) {
-    if (s->session->idle()) continue;
+    for (std::size_t number = 0; number < s->who.size(); ++number)
+      if (s->who[number] && s->who[number]->gone) {
+        s->of->cancel(int(number));
+        s->who[number].reset();
+        --running_;
+      }
+    if (s->of->idle()) continue;
     try {
-      s->session->step([&](int number, generated_text of) {
+      s->of->step([&](int number, generated_text of) {
         ++texts_;
+        --running_;
         tokens_ += std::uint64_t(of.tokens);
         say(std::exchange(s->who[std::size_t(number)], nullptr),
             [of = std::move(of)](asked_text& to) { to.result = of; });
       });
     } catch (std::exception const& e) {
+      log_.error(fmt::format("all texts of a model end: {}", e.what()));
       for (text& t : s->who)
-        if (t)
+        if (t) {
+          --running_;
           say(std::exchange(t, nullptr),
               [why = http::failure(500, e.what())](asked_text& to) { to.failed = why; });
+        }
     }
   }
-  if (sessions_.size() > 1)
-    std::erase_if(sessions_, [&](auto const& s) { return s != sessions_.back() && s->session->idle(); });
 }
 
 }  // namespace edl::serve

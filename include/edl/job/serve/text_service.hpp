@@ -11,17 +11,19 @@
 namespace edl::serve {
 
 /// Continues texts over HTTP, in the form of OpenAI's completions: POST /v1/completions with `prompt`,
-/// `max_tokens`, `temperature`, `top_p`, `n`, `stop`, `seed`, `stream`, `echo`, and, as in other servers,
-/// `top_k`, `min_p` and `repetition_penalty`; GET /v1/models. A field that it does not support is an error,
-/// unless its value is the one that changes nothing. With `stream` it sends server-sent events. A client that
-/// closes its connection, or its side of it, ends its texts.
+/// `max_tokens`, `temperature`, `top_p`, `n`, `stop`, `seed`, `stream`, `stream_options`, `echo`, and, as in
+/// other servers, `top_k`, `min_p` and `repetition_penalty`; GET /v1/models. A field that it does not support
+/// is an error, unless its value is the one that changes nothing. With `stream` it sends server-sent events.
+/// A client that closes its connection, or its side of it, ends its texts.
 ///
 /// Thread safety: `routes` are for one server on the node.
 class text_service {
  public:
-  static constexpr int most_texts = 128;  ///< of a request
+  static constexpr int most_texts = 128;               ///< of a request
+  static constexpr std::size_t most_prompt = 1 << 20;  ///< bytes of a prompt
+  static constexpr std::size_t most_stop = 1024;       ///< bytes of a text of `stop`
 
-  text_service(std::string name, text_engine& engine);
+  text_service(net::node& on, std::string name, text_engine& engine);
 
   std::vector<http::route> routes();
 
@@ -32,6 +34,7 @@ class text_service {
   asio::awaitable<http::response> complete(http::request& r);
   static asio::awaitable<void> write_events(asked q, http::stream_writer& to);
 
+  net::node& node_;
   std::string name_;
   text_engine& engine_;
 };

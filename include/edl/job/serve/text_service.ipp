@@ -67,8 +67,9 @@ class request_fields {
         if (!one.is_string()) throw wrong(name, "a text or a list of texts");
         all.push_back(one.get<std::string>());
       }
-    if (!value.is_null() && (all.empty() || all.size() > most))
-      throw wrong(name, fmt::format("a text, or a list of 1 to {} texts", most));
+    bool const wrong_kind = !value.is_null() && !value.is_string() && !value.is_array();
+    if (wrong_kind || all.size() > most)
+      throw wrong(name, fmt::format("a text, or a list of up to {} texts", most));
     return all;
   }
   /// A field that is not supported: its value has to be the one that changes nothing.
@@ -101,10 +102,12 @@ inline std::string to_json(nlohmann::json const& of) {
 
 /// A request's texts. Whoever waits for them lets them go at the end, however it comes.
 struct text_service::question {
-  std::vector<std::shared_ptr<asked_text>> texts;
-  std::vector<std::string> prompts;  // of each text, if it is said again; otherwise empty
-  bool streams = false;
-  nlohmann::json head;  // id, object, created, model
+  std::vector<std::shared_ptr<asked_text>> texts;  // `each` of the first prompt, then of the next one
+  std::shared_ptr<net::event> changed;             // of all of them
+  std::size_t each = 1;
+  bool streams = false, echoes = false, tells_usage = false;
+  std::function<bool()> left;  // whether the client has
+  nlohmann::json head;         // id, object, created, model
 
   question() = default;
   question(question const&) = delete;
@@ -112,24 +115,44 @@ struct text_service::question {
     for (auto const& t : texts) t->gone = true;
   }
 
-  nlohmann::json choice(std::size_t index, std::string text, nlohmann::json reason) const {
-    return {{"text", std::move(text)},
-            {"index", index},
-            {"logprobs", nullptr},
-            {"finish_reason", std::move(reason)}};
+  static nlohmann::json choice(std::size_t index, std::string text, nlohmann::json reason) {
+    nlohmann::json one;
+    one["text"] = std::move(text);
+    one["index"] = index;
+    one["logprobs"] = nullptr;
+    one["finish_reason"] = std::move(reason);
+    return one;
+  }
+  nlohmann::json end_of(std::size_t index, std::string text) const {
+    generated_text const& made = *texts[index]->result;
+    nlohmann::json one = choice(index, std::move(text), detail::finish_reason(made.end));
+    if (made.forgot) one["forgot"] = true;  // edl's own: the model saw only the last part of the text
+    return one;
   }
   nlohmann::json usage() const {
     std::int64_t prompt = 0, made = 0;
     for (std::size_t i = 0; i < texts.size(); ++i) {
       made += texts[i]->result->tokens;
-      if (i == 0 || texts[i]->prompt != texts[i - 1]->prompt) prompt += texts[i]->result->prompt_tokens;
+      if (i % each == 0) prompt += texts[i]->result->prompt_tokens;
     }
     return {{"prompt_tokens", prompt}, {"completion_tokens", made}, {"total_tokens", prompt + made}};
   }
+  /// Returns at the next change, or soon. Throws failure if the client has left.
+  asio::awaitable<void> wait() {
+    auto const now = clock::now();
+    if (now >= look_) {
+      if (left && left()) throw http::failure(499, "the client has left");
+      look_ = now + detail::look_at_client;
+    }
+    co_await changed->wait_until(look_);
+  }
+
+ private:
+  time_point look_ = clock::now() + detail::look_at_client;
 };
 
-EDL_INLINE text_service::text_service(std::string name, text_engine& engine)
-    : name_(std::move(name)), engine_(engine) {}
+EDL_INLINE text_service::text_service(net::node& on, std::string name, text_engine& engine)
+    : node_(on), name_(std::move(name)), engine_(engine) {}
 
 EDL_INLINE text_service::asked text_service::read(std::string const& body) const {
   detail::request_fields f(body);
@@ -139,8 +162,12 @@ EDL_INLINE text_service::asked text_service::read(std::string const& body) const
                                          printable(detail::to_json(model), 64), name_));
   auto const prompts = f.texts("prompt", most_texts);
   if (prompts.empty()) throw http::failure(400, "the request has no 'prompt'");
+  for (std::string const& prompt : prompts)
+    if (prompt.size() > most_prompt)
+      throw http::failure(
+          400, fmt::format("a prompt has {} bytes, and at most {} are taken", prompt.size(), most_prompt));
   generation_options o;
-  o.max_tokens = int(f.whole("max_tokens", 16, 1, 1 << 24));
+  o.max_tokens = int(f.whole("max_tokens", 16, 1, engine_.max_tokens()));
   o.sampling.temperature = f.number("temperature", o.sampling.temperature);
   o.sampling.top_p = f.number("top_p", o.sampling.top_p);
   o.sampling.min_p = f.number("min_p", o.sampling.min_p);
@@ -151,11 +178,20 @@ EDL_INLINE text_service::asked text_service::read(std::string const& body) const
   o.sampling.seed = std::uint64_t(f.whole("seed", unknown, std::numeric_limits<std::int64_t>::min(),
                                           std::numeric_limits<std::int64_t>::max()));
   o.stop = f.texts("stop", 16);
-  std::int64_t const each = f.whole("n", 1, 1, most_texts);
+  for (std::string const& text : o.stop)
+    if (text.empty() || text.size() > most_stop)
+      throw http::failure(
+          400, fmt::format("a text of 'stop' has {} bytes: it may have 1 to {}", text.size(), most_stop));
+  q->each = std::size_t(f.whole("n", 1, 1, most_texts));
   q->streams = f.truth("stream");
-  bool const echo = f.truth("echo");
+  q->echoes = f.truth("echo");
+  if (auto const options = f.take("stream_options"); !options.is_null()) {
+    bool const good = options.is_object() && options.size() == 1 && options.contains("include_usage") &&
+                      options["include_usage"].is_boolean();
+    if (!good) throw http::failure(400, "'stream_options' is not {\"include_usage\": true} or false");
+    q->tells_usage = options["include_usage"].get<bool>();
+  }
   f.take("user");
-  f.take("stream_options");  // the numbers of tokens come at the end of a stream in any case
   f.only("best_of", 1);
   f.only("logprobs", nullptr);
   f.only("suffix", "");
@@ -168,94 +204,99 @@ EDL_INLINE text_service::asked text_service::read(std::string const& body) const
   } catch (usage_error const& e) {
     throw http::failure(400, e.what());
   }
-  if (prompts.size() * std::size_t(each) > most_texts)
+  if (prompts.size() * q->each > most_texts)
     throw http::failure(400, fmt::format("{} texts are more than a request may ask for: {}",
-                                         prompts.size() * std::size_t(each), most_texts));
+                                         prompts.size() * q->each, most_texts));
   q->head = {{"id", fmt::format("cmpl-{:016x}", std::random_device{}() | std::uint64_t(unknown) << 32)},
              {"object", "text_completion"},
              {"created", std::int64_t(wall_seconds())},
              {"model", name_}};
-  for (std::string const& prompt : prompts)
-    for (std::int64_t i = 0; i < each; ++i) {
-      generation_options own = o;
-      own.sampling.seed += std::uint64_t(i);
-      q->texts.push_back(engine_.ask(prompt, std::move(own)));
-      q->prompts.push_back(echo ? prompt : std::string());
+  q->changed = std::make_shared<net::event>(node_.executor());
+  for (std::string const& prompt : prompts) {
+    auto const shared = std::make_shared<std::string const>(prompt);
+    for (std::size_t i = 0; i < q->each; ++i) {
+      auto const t = std::make_shared<asked_text>();
+      t->prompt = shared;
+      t->options = o;
+      t->options.sampling.seed += q->texts.size();
+      t->streams = q->streams;
+      t->changed = q->changed;
+      q->texts.push_back(t);
     }
+  }
+  engine_.ask(q->texts);
   return q;
 }
 
 EDL_INLINE asio::awaitable<http::response> text_service::complete(http::request& r) {
   asked const q = read(r.body);
+  q->left = r.left;
   // A text that cannot begin is an error of the request, with a status: so a stream begins with its first
   // piece.
-  auto look = clock::now() + detail::look_at_client;
-  for (auto const& t : q->texts)
-    while (!t->ended() && (!q->streams || t->unread.empty())) {
-      co_await t->changed.wait_until(look);
-      if (clock::now() < look) continue;
-      if (r.left && r.left()) throw http::failure(499, "the client has left");
-      look = clock::now() + detail::look_at_client;
+  for (;;) {
+    bool all = true, any = false;
+    for (auto const& t : q->texts) {
+      if (t->failed) throw *t->failed;
+      all = all && t->ended();
+      any = any || t->ended() || !t->unread.empty();
     }
-  for (auto const& t : q->texts)
-    if (t->failed) throw *t->failed;
+    if (q->streams ? any : all) break;
+    co_await q->wait();
+  }
   http::response answer;
   if (q->streams) {
     answer.type = "text/event-stream";
     answer.stream = [q](http::stream_writer& to) { return write_events(q, to); };
+    answer.ends = true;
     co_return answer;
   }
   nlohmann::json body = q->head;
   body["choices"] = nlohmann::json::array();
-  for (std::size_t i = 0; i < q->texts.size(); ++i) {
-    generated_text const& made = *q->texts[i]->result;
-    body["choices"].push_back(q->choice(i, q->prompts[i] + made.text, detail::finish_reason(made.end)));
-  }
+  for (std::size_t i = 0; i < q->texts.size(); ++i)
+    body["choices"].push_back(
+        q->end_of(i, (q->echoes ? *q->texts[i]->prompt : std::string()) + q->texts[i]->result->text));
   body["usage"] = q->usage();
   answer.body = detail::to_json(body);
   co_return answer;
 }
 
 EDL_INLINE asio::awaitable<void> text_service::write_events(asked q, http::stream_writer& to) {
-  std::vector<bool> said(q->texts.size(), false);
+  std::vector<bool> echoed(q->texts.size(), !q->echoes), said(q->texts.size(), false);
   for (std::size_t left = q->texts.size(); left > 0;) {
     std::string events;
+    bool failed = false;
     auto const event = [&](nlohmann::json const& choice) {
       nlohmann::json one = q->head;
-      one["choices"] = nlohmann::json::array({choice});
+      one["choices"] = nlohmann::json::array();
+      if (!choice.is_null()) one["choices"].push_back(choice);
+      if (choice.is_null()) one["usage"] = q->usage();
       events += "data: " + detail::to_json(one) + "\n\n";
     };
-    asked_text* waits_for = nullptr;
-    for (std::size_t i = 0; i < q->texts.size(); ++i) {
+    for (std::size_t i = 0; i < q->texts.size() && !failed; ++i) {
       asked_text& t = *q->texts[i];
       if (said[i]) continue;
-      std::string piece = std::exchange(q->prompts[i], {}) + std::exchange(t.unread, {});
-      if (!piece.empty()) event(q->choice(i, std::move(piece), nullptr));
+      std::string piece = std::exchange(t.unread, {});
+      if ((!piece.empty() || t.result) && !echoed[i]) {
+        piece.insert(0, *t.prompt);
+        echoed[i] = true;
+      }
+      if (!piece.empty()) event(question::choice(i, std::move(piece), nullptr));
       if (t.failed) {
         nlohmann::json one;
         one["error"] = t.failed->what();
         events += "data: " + detail::to_json(one) + "\n\n";
-        co_await to.write(events);
-        co_return;
-      }
-      if (t.result) {
-        event(q->choice(i, "", detail::finish_reason(t.result->end)));
+        failed = true;
+      } else if (t.result) {
+        event(q->end_of(i, ""));
         said[i] = true;
         --left;
-      } else {
-        waits_for = &t;
       }
     }
-    if (left == 0) {
-      nlohmann::json last = q->head;
-      last["choices"] = nlohmann::json::array();
-      last["usage"] = q->usage();
-      events += "data: " + detail::to_json(last) + "\n\ndata: [DONE]\n\n";
-    }
-    if (!events.empty())
-      co_await to.write(events);
-    else
-      co_await waits_for->changed.wait();
+    if (left == 0 && q->tells_usage) event(nullptr);
+    if (left == 0) events += "data: [DONE]\n\n";
+    if (!events.empty()) co_await to.write(events);
+    if (failed) co_return;
+    if (events.empty()) co_await q->wait();
   }
 }
 

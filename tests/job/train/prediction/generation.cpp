@@ -104,6 +104,7 @@ TEST_CASE("options out of range name themselves") {
   refused({.top_p = 1.5f}, "top_p");
   refused({.min_p = 2}, "min_p");
   refused({.repetition_penalty = 0}, "repetition_penalty");
+  refused({.repetition_penalty = 1e-40f}, "repetition_penalty");
   CHECK_NOTHROW(sampling_options{}.check());
 }
 

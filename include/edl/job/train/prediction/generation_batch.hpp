@@ -21,8 +21,8 @@ namespace edl::train {
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class generation_batch {
  public:
-  /// `rows`, `sequences`: what `with` was made for.
-  generation_batch(std::unique_ptr<decoder> with, int rows, int sequences);
+  /// `rows`, `sequences`: what `with` was made for. It makes only ids below `ids`.
+  generation_batch(std::unique_ptr<decoder> with, int rows, int sequences, int ids = 1 << 30);
 
   int sequences() const { return int(all_.size()); }
   bool idle() const;  ///< no sequence goes on
@@ -52,7 +52,7 @@ class generation_batch {
     std::uint64_t drawn = 0;
   };
   std::unique_ptr<decoder> decoder_;
-  int rows_;
+  int rows_, ids_below_;
   std::vector<sequence> all_;
   std::size_t turn_ = 0;  // who reads first of those with several ids to read
   sampler choose_;

@@ -12,8 +12,11 @@
 
 namespace edl::train {
 
-EDL_INLINE generation_batch::generation_batch(std::unique_ptr<decoder> with, int rows, int sequences)
-    : decoder_(std::move(with)), rows_(rows), all_(std::size_t(sequences)) {
+EDL_INLINE generation_batch::generation_batch(std::unique_ptr<decoder> with, int rows, int sequences, int ids)
+    : decoder_(std::move(with)),
+      rows_(rows),
+      ids_below_(std::min(ids, decoder_->vocabulary())),
+      all_(std::size_t(sequences)) {
   invariant(sequences >= 1 && rows >= sequences, "each sequence has a row in each pass");
 }
 
@@ -72,7 +75,8 @@ EDL_INLINE void generation_batch::step(std::function<void(int sequence, std::int
     sequence& s = all_[std::size_t(asked_[row])];
     // A stream of its own for each seed; the draw depends on the number of ids alone.
     float const draw = random_stream{mix(s.by.seed, 0x746578740a), s.drawn++}.uniform(0);
-    std::int32_t const id = choose_(numbers.subspan(row * vocabulary, vocabulary), s.text, s.by, draw);
+    std::int32_t const id =
+        choose_(numbers.subspan(row * vocabulary, std::size_t(ids_below_)), s.text, s.by, draw);
     s.text.push_back(id);
     hear(asked_[row], id);
   }

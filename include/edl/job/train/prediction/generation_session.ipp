@@ -52,7 +52,7 @@ struct generation_session::core {
                       o.tokenizer, tokens->vocabulary() - 1, ids));
     places = made->places();
     memory = model.variables().size_bytes() + made->cached();
-    batch.emplace(std::move(made), rows, o.sequences);
+    batch.emplace(std::move(made), rows, o.sequences, tokens->vocabulary());
     texts.resize(std::size_t(o.sequences));
   }
 
@@ -104,11 +104,7 @@ EDL_INLINE std::optional<int> generation_session::begin(std::string_view prompt,
 EDL_INLINE void generation_session::step(std::function<void(int number, generated_text text)> const& done) {
   train::generation_batch& batch = *core_->batch;
   auto const end = [&](int number, core::text& t, text_end why) {
-    // What the tokens after a text of `stop` would add is no part of the text.
-    if (why != text_end::caller) {
-      if (why == text_end::max_tokens) t.grows->add(t.decoded->finish());
-      t.grows->finish();
-    }
+    if (why != text_end::caller) t.grows->finish();
     t.result.end = why;
     t.result.forgot = batch.forgot(number);
     t.result.text = t.grows->text();
@@ -119,9 +115,13 @@ EDL_INLINE void generation_session::step(std::function<void(int number, generate
     batch.step([&](int number, std::int32_t id) {
       core::text& t = *core_->texts[std::size_t(number)];
       ++t.result.tokens;
-      if (core_->tokens->ends(id)) return end(number, t, text_end::stop);
-      if (auto const why = t.grows->add(t.decoded->add(id))) return end(number, t, *why);
-      if (t.result.tokens == t.options.max_tokens) end(number, t, text_end::max_tokens);
+      bool const last = core_->tokens->ends(id);
+      if (!last)
+        if (auto const why = t.grows->add(t.decoded->add(id))) return end(number, t, *why);
+      if (!last && t.result.tokens < t.options.max_tokens) return;
+      // What was held back may complete a text of `stop`.
+      auto const why = t.grows->add(t.decoded->finish());
+      end(number, t, why ? *why : last ? text_end::stop : text_end::max_tokens);
     });
   } catch (...) {
     for (int number = 0; number < batch.sequences(); ++number) batch.end(number);

@@ -20,8 +20,8 @@ EDL_INLINE void sampling_options::check() const {
   need(top_k >= 0, "top_k", top_k, "0, for all, or more");
   need(top_p > 0 && top_p <= 1, "top_p", top_p, "above 0, at most 1");
   need(min_p >= 0 && min_p <= 1, "min_p", min_p, "from 0 to 1");
-  need(repetition_penalty > 0 && repetition_penalty <= 100, "repetition_penalty", repetition_penalty,
-       "above 0, at most 100");
+  need(repetition_penalty >= 0.01f && repetition_penalty <= 100, "repetition_penalty", repetition_penalty,
+       "from 0.01 to 100");
 }
 
 namespace train {

@@ -50,7 +50,11 @@ class file_tokens final : public token_codec {
   std::unique_ptr<text> decode() const override {
     struct decoded final : text {
       explicit decoded(tokens::tokenizer const& by) : decoder(by, false) {}
-      std::string add(std::int32_t id) override { return decoder.add(tokens::token_id(id)); }
+      std::string add(std::int32_t id) override try {
+        return decoder.add(tokens::token_id(id));
+      } catch (data_error const&) {  // the vocabulary has no token of this number
+        return "\xEF\xBF\xBD";
+      }
       std::string finish() override { return decoder.finish(); }
       tokens::decoder decoder;
     };
