@@ -180,6 +180,7 @@ void job::launch(std::string const& role, std::uint32_t id, std::map<std::string
   lines_.say(p.name, fmt::format("is started ({})", p.place));
   auto const trouble = troubled_.find(p.place);
   p.hit = trouble != troubled_.end() && world::now() < trouble->second;
+  p.hits = p.hit;  // a cut of its place, say, that it cannot hand its work back through
   all_.push_back(p);
   happens(p, "start", {});
 }
