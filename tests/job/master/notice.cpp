@@ -233,6 +233,16 @@ TEST_CASE("the only server has notice: another one stands in for it, until its s
   CHECK(m.it.join({role::server, 1, 7, {}, 5}, m.now).spare);
 }
 
+TEST_CASE("one server at a time stands in") {
+  driven_master m(with_servers(1));
+  m.join(role::server, 0);
+  m.configured();
+  beat(m, role::server, 0);
+  m.join(role::server, 0, 2);  // its successor is on a machine that is about to go, too
+  beat(m, role::server, 0, soon, 2);
+  CHECK(m.take_all<start_process>().size() == 1);
+}
+
 TEST_CASE("a server that was to stand in, and comes too late, is not wanted any more") {
   driven_master m(with_servers(1));
   m.join(role::server, 0);

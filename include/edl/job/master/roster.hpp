@@ -103,7 +103,7 @@ class roster {
     if (!stand_ins_.contains(id)) server_lines_.drop(id);
   }
   /// Starts a server besides the required ones, because there is none to which `server` could give its
-  /// ranges.
+  /// ranges. No effect while there is such a server, or one is being started.
   void start_stand_in(std::uint32_t server);
   /// Stops those that have not joined: they come too late.
   void recall_stand_ins();

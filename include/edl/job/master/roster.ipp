@@ -232,6 +232,7 @@ EDL_INLINE void roster::stop_server(std::uint32_t id, time_point now) {
 }
 
 EDL_INLINE void roster::start_stand_in(std::uint32_t server) {
+  if (!stand_ins_.empty()) return;
   std::uint32_t const id = server_lines_.add();
   stand_ins_.insert(id);
   job_.say(severity::info, fmt::format("server {} is started to stand in for {}", id, server),
