@@ -17,8 +17,8 @@ enum class weight_order {
 /// A variable's name in other programs' files. A tensor with the variable's own name takes precedence.
 ///
 /// For layers that repeat, `#` stands for the number n of one, from 0 on: "h.#.ln_1.weight" is the name of
-/// "repeat/block_#/gamma". In `ours` it is preceded by "_", and "_#" is what edl appends to a name that occurs
-/// again: nothing for 0, else "_n".
+/// "repeat/block_#/gamma". In `ours` it is preceded by "_", and "_#" is what edl appends to a name that
+/// occurs again: nothing for 0, else "_n".
 struct weight_name {
   std::string_view theirs;  ///< "features.0.weight"
   std::string_view ours;    ///< "conv2d/kernel"
