@@ -139,6 +139,16 @@ struct text_service::question {
     }
     return {{"prompt_tokens", prompt}, {"completion_tokens", made}, {"total_tokens", prompt + made}};
   }
+  /// An event with a choice; null: with the usage.
+  std::string event(nlohmann::json const& choice) const {
+    nlohmann::json one = head;
+    one["choices"] = nlohmann::json::array();
+    if (choice.is_null())
+      one["usage"] = usage();
+    else
+      one["choices"].push_back(choice);
+    return "data: " + detail::to_json(one) + "\n\n";
+  }
   /// Returns at the next change, or soon. Throws failure if the client has left.
   asio::awaitable<void> wait() {
     auto const now = clock::now();
@@ -267,13 +277,6 @@ EDL_INLINE asio::awaitable<void> text_service::write_events(asked q, http::strea
   for (std::size_t left = q->texts.size(); left > 0;) {
     std::string events;
     bool failed = false;
-    auto const event = [&](nlohmann::json const& choice) {
-      nlohmann::json one = q->head;
-      one["choices"] = nlohmann::json::array();
-      if (!choice.is_null()) one["choices"].push_back(choice);
-      if (choice.is_null()) one["usage"] = q->usage();
-      events += "data: " + detail::to_json(one) + "\n\n";
-    };
     for (std::size_t i = 0; i < q->texts.size() && !failed; ++i) {
       asked_text& t = *q->texts[i];
       if (said[i]) continue;
@@ -282,19 +285,19 @@ EDL_INLINE asio::awaitable<void> text_service::write_events(asked q, http::strea
         piece.insert(0, *t.prompt);
         echoed[i] = true;
       }
-      if (!piece.empty()) event(question::choice(i, std::move(piece), nullptr));
+      if (!piece.empty()) events += q->event(question::choice(i, std::move(piece), nullptr));
       if (t.failed) {
         nlohmann::json one;
         one["error"] = t.failed->what();
         events += "data: " + detail::to_json(one) + "\n\n";
         failed = true;
       } else if (t.result) {
-        event(q->end_of(i, ""));
+        events += q->event(q->end_of(i, ""));
         said[i] = true;
         --left;
       }
     }
-    if (left == 0 && q->tells_usage) event(nullptr);
+    if (left == 0 && q->tells_usage) events += q->event(nullptr);
     if (left == 0) events += "data: [DONE]\n\n";
     if (!events.empty()) co_await to.write(events);
     if (failed) co_return;
