@@ -129,7 +129,7 @@ TEST_CASE("a server whose pod is told to stop stays until others have what it ha
   REQUIRE(m.master().says(" completed, ", 2));
   ::kill(drained.pid(), SIGTERM);
   CHECK(drained.wait() == 0);
-  CHECK(has(m.master().log(), "server 1 is about to leave: it has notice: its pod is told to stop"));
+  CHECK(has(m.master().log(), "server 1 is about to leave: it has notice: Kubernetes stops its pod"));
   CHECK(has(m.master().log(), "Going on at version "));
   m.server(1);
   CHECK(m.master().says("Going on at version ", 2));

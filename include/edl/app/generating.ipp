@@ -161,7 +161,7 @@ EDL_INLINE int run_generating(train::program const& p, generating const& what) {
       fmt::print("{}{}", std::exchange(begun, true) ? "" : what.prompt, piece);
       return std::fflush(stdout) == 0;  // a reader that is gone ends the text
     }));
-    fmt::print("\n");
+    fmt::print("{}\n", begun ? "" : what.prompt);
     std::fflush(stdout);  // before the log's lines
   } else {
     all = session.several(what.texts, what.prompt, what.options);

@@ -206,7 +206,7 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
   self.watch_generation([&server] { return server.generation(); }, [](std::uint64_t) {});
   self.hold([&server] { return server.held(); }, [&server] { return server.heard(); });
   self.notices([&] {
-    if (drained) return std::string("its pod is told to stop");
+    if (drained) return std::string("Kubernetes stops its pod");
     return notices ? notices->notice() : std::string();
   });
   std::optional<int> signal;

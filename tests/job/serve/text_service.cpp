@@ -238,6 +238,15 @@ TEST_CASE("texts begin with a newer model, and go on with their own") {
   CHECK(has(old.until("\n\n"), "data: "));
 }
 
+TEST_CASE("a newer model is opened while nobody asks for a text") {
+  fixture f;
+  write_model(f.dir / "two.safetensors", 2);
+  f.change(f.dir / "two.safetensors");
+  REQUIRE(eventually([&] { return f.opened == 2; }));
+  CHECK(eventually(
+      [&] { return f.choices(R"({"prompt":"a","max_tokens":1,"temperature":0})")[0]["text"] == "c"; }));
+}
+
 TEST_CASE("a server that drains waits for the end of streams") {
   fixture f;
   http_client::connection c(f.server.port());

@@ -15,9 +15,8 @@ namespace edl::platform {
 ///
 /// - "aws": IMDSv2, `spot/instance-action` and `events/recommendations/rebalance`, each 5 s, as its guide
 ///   advises. AWS_EC2_METADATA_SERVICE_ENDPOINT replaces its address, as in AWS's SDKs.
-/// - "gcp": `instance/preempted` and `instance/maintenance-event`, each second. GCE_METADATA_HOST replaces
-/// its
-///   address, as in Google's libraries.
+/// - "gcp": `instance/preempted` and `instance/maintenance-event`, each second. Its address is that in
+///   GCE_METADATA_HOST, if it is set, as in Google's libraries.
 /// - "azure": Scheduled Events of this machine that end its processes, each second.
 ///   AZURE_POD_IDENTITY_AUTHORITY_HOST replaces its address, as in Azure's SDKs.
 /// - "auto": the first of them that answers.

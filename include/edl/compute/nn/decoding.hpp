@@ -101,12 +101,14 @@ struct decoding_size {
 };
 
 /// A network that says which id comes next, bound to memory on a device: a pass computes single places of
-/// sequences, with keys and values of earlier places from a cache. `Net` has no fault of decoding. A pass
-/// allocates nothing. Thread safety: distinct objects: safe. Shared objects: unsafe.
+/// sequences, with keys and values of earlier places from a cache. `Net` has no fault of decoding. After a
+/// pass of some size, another of at most that size allocates nothing. Thread safety: distinct objects: safe.
+/// Shared objects: unsafe.
 template <auto const& Net, device Device>
 class decoding_model {
   static constexpr shape one{1, 1, 1};
   static constexpr std::size_t of_place = cached_by(Net.body, Net.input);
+  static constexpr variable_counts counts = count(Net.body, Net.input);
 
  public:
   using scalar = typename Device::scalar;
@@ -149,7 +151,6 @@ class decoding_model {
                                   set_};
     p.decoding = &all;
     auto const y = y_.span().first(n * std::size_t(vocabulary));
-    auto const counts = nn::count(Net.body, Net.input);
     Net.body.forward(p, {one, Net.body.output(one), pass_size(int(n)), x_.span().first(n),
                          variables_.first(counts.parameters),
                          variables_.subspan(counts.parameters, counts.state), y, workspace_.span()});

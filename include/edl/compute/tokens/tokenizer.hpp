@@ -17,7 +17,7 @@ namespace edl::tokens {
 struct tokenizer_parts;
 
 /// A tokenizer of byte-pair encoding, read from a `tokenizer.json` of Hugging Face's library
-/// (huggingface.co/docs/ tokenizers): the model BPE; the pre-tokenizers ByteLevel, Split, Digits and
+/// (huggingface.co/docs/tokenizers). It reads the model BPE; the pre-tokenizers ByteLevel, Split, Digits and
 /// sequences of them; the normalizer NFC; added tokens; the post-processors ByteLevel and TemplateProcessing;
 /// the decoders ByteLevel, ByteFallback and Fuse. Whatever else a file has is refused. Copies share all data.
 /// Thread safety: safe.

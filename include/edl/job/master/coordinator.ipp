@@ -303,8 +303,8 @@ EDL_INLINE bool coordinator::has_notice(process_id who, std::uint64_t incarnatio
   return true;
 }
 
-// Whether another worker can go on: with servers any other one, otherwise one that has the model. Who has
-// notice itself cannot.
+// Whether another worker can go on: with servers any other one, otherwise one that has the model. Workers
+// that have notice themselves cannot.
 EDL_INLINE bool coordinator::can_spare(std::uint32_t worker) const {
   auto const stays = [&](std::uint32_t id, std::uint64_t incarnation) {
     return id != worker && workers().known(id, incarnation) &&

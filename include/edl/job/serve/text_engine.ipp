@@ -13,6 +13,11 @@
 #include "edl/job/serve/text_engine.hpp"
 
 namespace edl::serve {
+namespace detail {
+
+inline constexpr std::chrono::milliseconds look_at_opening{20}, look_for_newer{250};
+
+}  // namespace detail
 
 /// A model's session, and who waits for each of its texts.
 struct text_engine::at_work {
@@ -71,13 +76,9 @@ EDL_INLINE void text_engine::work() {
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      // While a model is opened, its end is looked for.
-      while (!over_ && idle() && (queue_.empty() || opening_.valid())) {
-        if (!opening_.valid())
-          more_.wait(lock);
-        else if (more_.wait_for(lock, std::chrono::milliseconds(20)); true)
-          break;
-      }
+      // Without texts, too, so that the next one begins with the newest model.
+      if (!over_ && idle() && (queue_.empty() || opening_.valid()))
+        more_.wait_for(lock, opening_.valid() ? detail::look_at_opening : detail::look_for_newer);
       if (over_) break;
     }
     look_for_model();

@@ -58,7 +58,7 @@ struct gpt2 {
       {"wte.weight", "dense/kernel", edl::weight_order::pytorch}};
 
   static void feed(edl::example const& record, edl::sample<gpt2>& into, edl::mode) {
-    auto const ids = record.integers("tokens");  // length + 1 of them
+    auto const ids = record.integers("tokens", {length + 1});  // of --training_data=tokens:1024:FILE
     for (std::size_t i = 0; i < length; ++i) {
       into.features(i) = float(ids[i]);
       into.label(i) = int(ids[i + 1]);

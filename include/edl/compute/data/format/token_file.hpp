@@ -28,8 +28,7 @@ namespace edl::data {
 /// | 48 to 55 | 0 |
 /// | 56 to 59 | CRC-32 (zlib's) of bytes 0 to 55 |
 /// | 60 to 63 | 0 |
-/// | from 64 | T ids, then zeros up to a multiple of 8 bytes, then D numbers of 64 bits: the place behind
-/// each document's last token |
+/// | from 64 | T ids, zeros up to a multiple of 8 bytes, then D numbers of 64 bits: where documents end |
 struct token_file_head {
   std::uint32_t width = 2;
   std::uint64_t vocabulary = 0, tokens = 0, documents = 0, tokenizer = 0;

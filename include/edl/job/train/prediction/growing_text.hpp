@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "edl/compute/tokens/unicode.hpp"
 #include "edl/job/train/prediction/generation_session.hpp"
-#include "edl/job/train/prediction/token_codec.hpp"
 
 namespace edl::detail {
 
@@ -24,7 +24,7 @@ class growing_text {
   /// Adds what a token stands for. Why the text ends; empty: it does not.
   std::optional<text_end> add(std::string_view piece) {
     text_ += piece;
-    std::size_t held = text_.size() - complete_utf8(text_).size();
+    std::size_t held = tokens::incomplete_bytes(text_);
     std::size_t end = text_.npos;
     for (std::string const& s : *stop_) {
       std::size_t const from = said_ > s.size() ? said_ - s.size() : 0;

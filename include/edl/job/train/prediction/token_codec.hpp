@@ -43,10 +43,6 @@ std::unique_ptr<token_codec> byte_codec();
 /// a file that cannot be used.
 std::unique_ptr<token_codec> file_codec(std::string const& path);
 
-/// Cuts off what is not complete: the beginning of a UTF-8 character at the end of a text. Bytes that are no
-/// UTF-8 count as complete.
-std::string_view complete_utf8(std::string_view text);
-
 }  // namespace edl
 
 #ifdef EDL_HEADER_ONLY

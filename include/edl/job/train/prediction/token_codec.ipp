@@ -77,15 +77,4 @@ EDL_INLINE std::unique_ptr<token_codec> file_codec(std::string const& path) {
   return std::make_unique<detail::file_tokens>(path);
 }
 
-EDL_INLINE std::string_view complete_utf8(std::string_view text) {
-  for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
-    auto const c = std::uint8_t(text[text.size() - back]);
-    if (c < 0x80) break;
-    if (c < 0xC0) continue;  // a byte within a character
-    std::size_t const needed = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
-    return needed > back ? text.substr(0, text.size() - back) : text;
-  }
-  return text;
-}
-
 }  // namespace edl
