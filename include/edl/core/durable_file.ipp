@@ -133,7 +133,10 @@ EDL_INLINE void durable_file::overwrite(std::uint64_t at, std::string_view text)
 
 EDL_INLINE void durable_file::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
-EDL_INLINE void durable_file::rename(std::string path) { path_ = std::move(path); }
+EDL_INLINE void durable_file::rename(std::string path) {
+  invariant(fd_ >= 0, "a file has its name before it is committed");
+  path_ = std::move(path);
+}
 
 EDL_INLINE void durable_file::commit(forced what) {
   if (fd_ < 0) throw error(fmt::format("cannot write {}: it is closed", path_));

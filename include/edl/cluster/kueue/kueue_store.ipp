@@ -9,6 +9,7 @@
 #include "edl/cluster/kubernetes/fields.hpp"
 #include "edl/cluster/kueue/kueue_store.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::kueue {
 EDL_INLINE object_store::change object_store::put(kueue_kind k, nlohmann::json const& object) {
@@ -45,6 +46,7 @@ EDL_INLINE object_store::change object_store::keep(nlohmann::json const& object)
   if (!next) return known == owners_.end() ? change{} : drop(kueue_kind::workload, key);
   change c{.owners = {next->owner}};
   if (known != owners_.end()) {
+    invariant(workloads_.contains(known->second), "an owner that is known has workloads");
     auto const& is = workloads_.at(known->second).at(key);
     if (kubernetes::older(next->resource_version, is.resource_version)) return {};
     if (known->second != next->owner) c.owners.merge(drop(kueue_kind::workload, key).owners);
@@ -62,12 +64,14 @@ EDL_INLINE object_store::change object_store::drop(kueue_kind k, std::string con
   std::string const owner = at->second;
   owners_.erase(at);
   auto const of = workloads_.find(owner);
+  invariant(of != workloads_.end() && of->second.contains(key), "a workload is kept under its owner");
   of->second.erase(key);
   if (of->second.empty()) workloads_.erase(of);
   return {.owners = {owner}};
 }
 
 EDL_INLINE object_store::change object_store::end(kueue_kind k, std::string const& version) {
+  invariant(std::size_t(k) < lists_.size(), "each kind has its list");
   auto const seen = lists_[std::size_t(k)].end(version);
   trouble_.clear();
   std::vector<std::string> gone;

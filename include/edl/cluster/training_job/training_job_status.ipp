@@ -9,6 +9,7 @@
 #include "edl/cluster/training_job/object_reader.hpp"
 #include "edl/cluster/training_job/training_job_status.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/printable.hpp"
 
 namespace edl::controller {
@@ -113,6 +114,7 @@ EDL_INLINE bool is_true(training_job_status const& status, std::string_view type
 }
 
 EDL_INLINE bool set_condition(training_job_status& status, condition next) {
+  invariant(!next.type.empty(), "a condition has a type, by which it is found again");
   next.message = printable(next.message, detail::job_status::longest_message);
   auto const is = std::find_if(status.conditions.begin(), status.conditions.end(),
                                [&](condition const& c) { return c.type == next.type; });
@@ -127,6 +129,7 @@ EDL_INLINE bool set_condition(training_job_status& status, condition next) {
 }
 
 EDL_INLINE void add_scale_record(training_job_status& status, scale_record next) {
+  invariant(next.from != next.to, "a change of the scale changes it");
   status.scale_records.insert(status.scale_records.begin(), std::move(next));
   if (status.scale_records.size() > most_scale_records) status.scale_records.resize(most_scale_records);
 }

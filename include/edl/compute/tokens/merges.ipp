@@ -7,6 +7,7 @@
 
 #include "edl/compute/tokens/merges.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::tokens {
 
@@ -21,6 +22,7 @@ EDL_INLINE std::size_t merges::place_of(std::uint64_t pair) const {
 
 EDL_INLINE void merges::add(token_id left, token_id right, result r) {
   std::uint64_t const pair = std::uint64_t{left} << 32 | right;
+  invariant(pair != ~std::uint64_t{0}, "no pair looks like an empty entry");
   entries_[place_of(pair)] = {pair, r};
 }
 
@@ -59,6 +61,7 @@ EDL_INLINE void merges::apply(std::span<token_id const> word, workspace& with,
     if (here.gone || here.id != best.left || here.after == none || symbols[here.after].id != best.right)
       continue;  // a neighbour has been merged since
     auto& next = symbols[here.after];
+    invariant(!next.gone && next.before == best.place, "neighbours know each other");
     next.gone = true;
     here.id = best.id;
     here.after = next.after;

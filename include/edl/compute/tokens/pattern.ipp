@@ -10,6 +10,7 @@
 #include "edl/compute/tokens/pattern.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/printable.hpp"
 
 #ifndef PCRE2_CODE_UNIT_WIDTH
@@ -111,6 +112,9 @@ EDL_INLINE bool pattern::matcher::next(std::string_view text, std::size_t& begin
     throw error(fmt::format("the expression '{}' cannot be searched from byte {} of a text of {}: {}",
                             state_->of->expression, begin, text.size(), detail::pcre2_message(result)));
   auto const* const places = pcre2_get_ovector_pointer(state_->found);
+  // A caller goes on from `end`: a match that did not advance would never end.
+  invariant(begin <= places[0] && places[0] < places[1] && places[1] <= text.size(),
+            "a match has characters, and lies behind the last one");
   begin = places[0], end = places[1];
   return true;
 }

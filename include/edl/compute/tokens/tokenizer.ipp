@@ -13,6 +13,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/invariant.hpp"
 
 namespace edl::tokens {
 namespace detail {
@@ -160,6 +161,8 @@ struct encoder::state {
     bool const short_one = word.size() <= detail::longest_word;
     if (short_one)
       if (auto const it = known.find(word); it != known.end()) {
+        invariant(it->second.begin + it->second.count <= known_ids.size(),
+                  "the ids of a known word are kept");
         auto const first = known_ids.begin() + std::ptrdiff_t(it->second.begin);
         to->insert(to->end(), first, first + std::ptrdiff_t(it->second.count));
         return;
@@ -232,6 +235,7 @@ EDL_INLINE std::string decoder::add(token_id id) {
   held_.resize(held_.size() - tail.size());
   std::string space, complete(valid_utf8(held_, space));
   held_ = tail;
+  invariant(held_.size() < 4, "less than a character is held back");
   return complete;
 }
 

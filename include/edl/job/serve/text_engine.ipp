@@ -144,6 +144,7 @@ EDL_INLINE void text_engine::begin_some() {
           return true;
         });
         if (!number) return;  // until one of the others has ended
+        invariant(!newest.who[std::size_t(*number)], "a free sequence has nobody who waits for it");
         newest.who[std::size_t(*number)] = t;
         ++running_;
       } catch (usage_error const& e) {
@@ -162,6 +163,7 @@ EDL_INLINE void text_engine::begin_some() {
 }
 
 EDL_INLINE void text_engine::step_all() {
+  invariant(sessions_.size() <= 3, "at most two models are ending their texts beside the newest");
   for (auto const& s : sessions_) {
     for (std::size_t number = 0; number < s->who.size(); ++number)
       if (s->who[number] && s->who[number]->gone) {
@@ -172,6 +174,7 @@ EDL_INLINE void text_engine::step_all() {
     if (s->of->idle()) continue;
     try {
       s->of->step([&](int number, generated_text of) {
+        invariant(s->who[std::size_t(number)] != nullptr, "somebody waits for each text that ends");
         ++texts_;
         --running_;
         tokens_ += std::uint64_t(of.tokens);

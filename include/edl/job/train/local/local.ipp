@@ -146,11 +146,13 @@ class local_master final : public worker::master_link {
   /// Records the gradients of a push.
   void learned(std::uint64_t version, view<float> gradients) {
     if (version / job_.observe.tensorboard_histograms == shown_ / job_.observe.tensorboard_histograms) return;
+    invariant(version > shown_, "versions ascend");
     shown_ = version;
     std::vector<std::pair<std::string, view<float>>> all;
     view<float> const variables = store_.current();
     for (variable const& v : program_.layout.variables) {
       std::size_t const n = v.dims.size();
+      invariant(v.offset + n <= variables.size(), "a variable lies within the store");
       all.emplace_back("variables/" + v.name, variables.subspan(v.offset, n));
       if (v.offset < program_.layout.parameters)
         all.emplace_back("gradients/" + v.name, gradients.subspan(v.offset, n));
@@ -280,6 +282,7 @@ class local_master final : public worker::master_link {
     invariant(what.version() == c.version, "a checkpoint has the requested version");
     if (std::string const line = store_.rows().describe(); !line.empty() && !c.final)
       log_.info(fmt::format("version {}: {}", c.version, line));
+    invariant(!written_.valid(), "one checkpoint is written at a time");
     writing_ = c.version;
     written_ = std::async(std::launch::async, [this, final = c.final, what = std::move(what)] {
       try {

@@ -18,6 +18,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/json.hpp"
 #include "edl/core/storage_call.hpp"
 #include "edl/job/train/observe/metric_history.hpp"
@@ -138,6 +139,7 @@ EDL_INLINE std::function<void()> metric_history::take_in(std::uint64_t version, 
 EDL_INLINE bool metric_history::take(entry of) {
   std::erase_if(entries_, [&](entry const& e) { return e.version >= of.version; });
   bool const before = stopped();
+  invariant(entries_.empty() || entries_.back().version < of.version, "evaluations ascend in version");
   entries_.push_back(std::move(of));
   if (!monitor_ || before) return false;
   double const value = value_of(entries_.back().values, monitor_->metric);
@@ -168,6 +170,7 @@ EDL_INLINE master::rate_factors metric_history::rates() const {
     // A product below float's normal range would be no rate any more.
     float const next = std::max({now * how.factor, how.min_factor, std::numeric_limits<float>::min()});
     if (without < how.patience || next >= now) continue;
+    invariant(next > 0 && next < now, "a plateau lowers the rate");
     all[e.version] = now = next;
     pause = how.cooldown;
     progress.restart();

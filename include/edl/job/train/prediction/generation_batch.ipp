@@ -41,7 +41,10 @@ EDL_INLINE std::optional<int> generation_batch::begin(std::vector<std::int32_t> 
   return int(free - all_.begin());
 }
 
-EDL_INLINE void generation_batch::end(int sequence) { all_[std::size_t(sequence)].goes_on = false; }
+EDL_INLINE void generation_batch::end(int sequence) {
+  invariant(sequence >= 0 && std::size_t(sequence) < all_.size(), "a sequence has a number of the batch");
+  all_[std::size_t(sequence)].goes_on = false;
+}
 
 EDL_INLINE void generation_batch::step(std::function<void(int sequence, std::int32_t id)> const& hear) {
   ids_.clear();
@@ -59,6 +62,7 @@ EDL_INLINE void generation_batch::step(std::function<void(int sequence, std::int
       s.first = s.read = s.text.size() - (places + 1) / 2;
       s.forgot = true;
     }
+    invariant(s.first <= s.read && s.read < s.text.size(), "a sequence that goes on has a token to read");
     // Each of those that are still to come needs a row.
     std::size_t const room = std::size_t(rows_) - ids_.size() - waiting,
                       n = std::min(room, s.text.size() - s.read);
@@ -68,8 +72,10 @@ EDL_INLINE void generation_batch::step(std::function<void(int sequence, std::int
       asked_.push_back(s.read + 1 == s.text.size() ? int(number) : -1);
     }
   }
+  invariant(ids_.size() <= std::size_t(rows_), "a pass has as many rows as the decoder supports");
   view<float> const numbers = decoder_->decode(ids_, places_);
   std::size_t const vocabulary = std::size_t(decoder_->vocabulary());
+  invariant(numbers.size() >= ids_.size() * vocabulary, "a decoder says a number for each id");
   for (std::size_t row = 0; row < asked_.size(); ++row) {
     if (asked_[row] < 0) continue;
     sequence& s = all_[std::size_t(asked_[row])];

@@ -8,6 +8,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/train/prediction/generation_batch.hpp"
 #include "edl/job/train/prediction/generation_session.hpp"
 #include "edl/job/train/prediction/growing_text.hpp"
@@ -113,6 +114,7 @@ EDL_INLINE void generation_session::step(std::function<void(int number, generate
   };
   try {
     batch.step([&](int number, std::int32_t id) {
+      invariant(core_->texts[std::size_t(number)] != nullptr, "each sequence of the batch is a text");
       core::text& t = *core_->texts[std::size_t(number)];
       ++t.result.tokens;
       bool const last = core_->tokens->ends(id);
@@ -153,6 +155,7 @@ EDL_INLINE std::vector<generated_text> generation_session::several(
       text_of[std::size_t(*number)] = next;
     }
     step([&](int number, generated_text text) {
+      invariant(text_of[std::size_t(number)] >= 0, "each text that ends was begun here");
       all[std::size_t(text_of[std::size_t(number)])] = std::move(text);
     });
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "edl/compute/tokens/unicode.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/train/prediction/generation_session.hpp"
 
 namespace edl::detail {
@@ -33,6 +34,7 @@ class growing_text {
         if (text_.ends_with(std::string_view(s).substr(0, n))) held = std::max(held, n);
     }
     if (end != text_.npos) {
+      invariant(end >= said_, "nothing of a text that ends the generation was passed on");
       text_.resize(end);
       return say(text_.size()) ? text_end::stop : text_end::caller;
     }
@@ -45,6 +47,7 @@ class growing_text {
 
  private:
   bool say(std::size_t to) {
+    invariant(to <= text_.size() && said_ <= text_.size(), "only what there is can be passed on");
     if (to <= said_) return true;
     std::string_view const piece = std::string_view(text_).substr(said_, to - said_);
     said_ = to;

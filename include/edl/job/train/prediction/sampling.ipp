@@ -8,6 +8,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/train/prediction/sampling.hpp"
 
 namespace edl {
@@ -28,6 +29,7 @@ namespace train {
 
 EDL_INLINE std::int32_t sampler::operator()(view<float> numbers, std::span<std::int32_t const> earlier,
                                             sampling_options const& by, float draw) {
+  invariant(!numbers.empty() && draw >= 0 && draw < 1, "one of several ids is drawn by a number below 1");
   seen_.assign(by.repetition_penalty != 1 ? numbers.size() : 0, false);
   for (std::int32_t const id : earlier)
     if (std::size_t(id) < seen_.size()) seen_[std::size_t(id)] = true;
@@ -63,6 +65,7 @@ EDL_INLINE std::int32_t sampler::operator()(view<float> numbers, std::span<std::
     sum = 0;
     for (candidate const& c : all_) sum += c.weight;
   }
+  invariant(!all_.empty() && sum > 0, "the likeliest id is never left out");
   double left = double(draw) * sum;
   for (candidate const& c : all_)
     if ((left -= c.weight) < 0) return c.id;

@@ -12,6 +12,7 @@
 #include "edl/compute/device/exact_products.hpp"
 #include "edl/compute/device/placement.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/core/names.hpp"
 #include "edl/job/train/trainers/cpu_trainer.hpp"
 
@@ -52,6 +53,7 @@ EDL_INLINE double cpu_trainer::train(data::batch const& b, std::uint64_t step,
 EDL_INLINE void cpu_trainer::evaluate(data::batch const& b, std::span<double> totals) {
   if (b.rows == 0) return;
   std::size_t const own = facts().totals;
+  invariant(totals.size() == (compares_ ? 2 : 1) * own, "each precision that is compared has its totals");
   auto const measure = [&](std::span<double> to) {
     view<float> const outputs = results(b, mode::evaluation);
     of().measure(to, b.rows, outputs, b, of().loss(b.rows, outputs, b, {}));
@@ -105,6 +107,7 @@ EDL_INLINE view<float> cpu_trainer::results(data::batch const& b, mode what) {
   said_.resize(n * views.size());
   for (std::size_t k = 0; k < rows.size(); ++k)
     std::copy_n(&first_said_[rows[k] * outputs], outputs, &said_[k * outputs]);
+  invariant(rows.size() <= std::size_t(b.rows), "views that are asked for again are of the minibatch");
   for (std::size_t i = 1; i < views.size() && n > 0; ++i) say(i, rows, &said_[i * n]);
   join(views, said_);
   for (std::size_t k = 0; k < rows.size(); ++k)

@@ -7,6 +7,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/train/trainers/gpu_rows.hpp"
 
 namespace edl::train {
@@ -57,6 +58,7 @@ EDL_INLINE void gpu_rows::reserve(device_buffer<float>& memory, std::size_t floa
 
 EDL_INLINE void gpu_rows::bring(sparse::row_terms const& terms, std::size_t width, lists& to) {
   std::size_t const results = terms.results(), n = terms.from.size();
+  invariant(terms.first.size() == results + 1 && terms.weights.size() == n, "each term has its weight");
   reserve(to.memory, 2 * results + 1 + 2 * n);
   float* const at = to.memory.span().data();
   float *const first = at + results, *const from = first + results + 1, *const weights = from + n;
@@ -107,6 +109,7 @@ EDL_INLINE std::span<sparse::row_gradients const> gpu_rows::sum(view<float> feat
     std::size_t const ids = rows.ids(t).size();
     if (ids == 0) continue;
     sparse::turn_around(terms_[t], ids, of.width, detail::most_terms, turned_, joined_);
+    invariant(joined_.results() <= ids, "each id has one sum");
     std::size_t const behind = joined_.from.size();
     reserve(of.gradients, (ids + behind) * of.width);
     bring(turned_, of.width, of.parts);

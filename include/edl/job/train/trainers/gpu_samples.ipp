@@ -11,6 +11,7 @@
 
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/invariant.hpp"
 #include "edl/job/train/trainers/gpu_samples.hpp"
 
 namespace edl::train {
@@ -109,6 +110,7 @@ EDL_INLINE void gpu_samples::remember(kept_kind& in, data::batch const& b,
   gpu_->scatter_rows(places.size(), size_, given_.span(), list(rows_), in.features.span());
   std::size_t const width = options_.labels * sizeof(std::uint32_t);
   for (std::size_t row = 0; row < places.size(); ++row) {
+    invariant(places[row] < in.known.size(), "a sample has its place among those that are kept");
     auto& known = in.known[places[row]];
     if (known.load(std::memory_order_relaxed) != 0) continue;
     std::memcpy(&in.labels[places[row] * options_.labels], detail::labels_of(b) + row * width, width);
@@ -118,6 +120,7 @@ EDL_INLINE void gpu_samples::remember(kept_kind& in, data::batch const& b,
 
 EDL_INLINE void gpu_samples::give(data::batch const& b) {
   auto const n = std::size_t(b.rows);
+  invariant(b.rows <= options_.max_batch, "a minibatch fits into the buffers of the GPU");
   if (!b.kept && !options_.given_apart)
     gpu_->upload(std::as_bytes(std::span(b.features).first(n * size_)), given_.span().data());
   gpu_->upload({detail::labels_of(b), n * options_.labels * sizeof(std::uint32_t)}, labels_.span().data());
@@ -139,6 +142,7 @@ EDL_INLINE void gpu_samples::choose(data::batch const& b, std::span<std::uint32_
   bool const places = kept(b.identity.m) != nullptr;
   auto* const of_rows = reinterpret_cast<std::uint32_t*>(host_rows_.span().data());
   auto* const how = reinterpret_cast<placement*>(host_placements_.span().data());
+  invariant(rows.size() == view_indices.size(), "each row is seen in one view");
   for (std::size_t i = 0; i < rows.size(); ++i) {
     of_rows[i] = places ? std::uint32_t(detail::place_of(b, rows[i])) : rows[i];
     how[i] = options_.views[view_indices[i]];
@@ -160,6 +164,8 @@ EDL_INLINE void gpu_samples::show(int rows, mode m, std::size_t view_index, std:
     view<float> const from = std::as_const(given_).span().first(x.size());
     return options_.exact ? gpu_->move(from, x) : gpu_->store(from, x);
   }
+  invariant(rows <= options_.max_batch && (training || !placed || view_index < options_.views.size()),
+            "a view of a minibatch is one of the model's");
   std::size_t const which = !training && placed ? 1 + view_index : 0;
   device_buffer<float> const& how = training && placed ? placements_ : views_;
   auto const* const first = reinterpret_cast<placement const*>(how.span().data());
