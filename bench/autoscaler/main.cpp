@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace edl::controller;
+using namespace edl::autoscaler;
 
 cluster_view made(int nodes, int jobs, unsigned seed) {
   std::mt19937 random(seed);

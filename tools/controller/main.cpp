@@ -21,7 +21,7 @@ using milliseconds = std::chrono::milliseconds;
 
 std::string policy_help() {
   std::string all = "Which job gets free room:";
-  for (controller::policy const& p : controller::policies()) all += fmt::format(" {} ({});", p.name, p.help);
+  for (autoscaler::policy const& p : autoscaler::policies()) all += fmt::format(" {} ({});", p.name, p.help);
   all.pop_back();
   return all;
 }
@@ -32,7 +32,7 @@ std::vector<cli::flag> flags() {
   using enum cli::flag::value_type;
   controller::controller_options const defaults;
   words policies;
-  for (controller::policy const& p : controller::policies()) policies.emplace_back(p.name);
+  for (autoscaler::policy const& p : autoscaler::policies()) policies.emplace_back(p.name);
   return {
       {.name = "namespace", .help = "only TrainingJobs of this namespace; without it: all"},
       {.name = "policy", .fallback = "fair", .help = policy_help(), .choices = policies},
@@ -149,7 +149,7 @@ controller::controller_options options_of(cli::command_line const& l) {
   o.planning.max_load = value("max_load");
   o.planning.change_share = value("change_share");
   o.planning.starvation_timeout = value("patience");
-  o.planning.who = controller::policy_called(l.text("policy"));
+  o.planning.who = autoscaler::policy_called(l.text("policy"));
   o.reconciling.suspend_timeout = value("suspend_patience");
   o.reconciling.node_timeout = value("node_patience");
   o.reconciling.pod_groups = l.truth("pod_groups");

@@ -13,7 +13,7 @@
 /// A cluster that does what plans say, and random ones with random histories.
 namespace history {
 
-using namespace edl::controller;
+using namespace edl::autoscaler;
 
 inline pod_shape cores(std::int64_t n, std::int64_t gib = 1) {
   return {.requests = {{"cpu", n * 1000}, {"memory", gib * (1ll << 30) * 1000}}};

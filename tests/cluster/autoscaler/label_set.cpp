@@ -5,7 +5,7 @@
 
 namespace label_set_test {
 
-using namespace edl::controller;
+using namespace edl::autoscaler;
 
 TEST_CASE("a label set finds what was set last, by key") {
   label_set s{{"zone", "a"}, {"arch", "arm64"}, {"zone", "b"}};

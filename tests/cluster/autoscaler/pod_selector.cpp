@@ -7,7 +7,7 @@
 
 namespace pod_selector_test {
 
-using namespace edl::controller;
+using namespace edl::autoscaler;
 using nlohmann::json;
 
 namespace {

@@ -7,7 +7,7 @@
 
 namespace policy_test {
 
-using namespace edl::controller;
+using namespace edl::autoscaler;
 
 TEST_CASE("policies by name") {
   CHECK(std::string(policies().front().name) == "fair");

@@ -7,7 +7,7 @@
 
 namespace speed_curve_test {
 
-using edl::controller::speed_curve;
+using edl::autoscaler::speed_curve;
 
 TEST_CASE(
     "what was measured is told, and between and beyond it the time of a step goes as fixed + divided / n") {

@@ -24,6 +24,7 @@
 namespace world {
 
 using nlohmann::json;
+using namespace edl::autoscaler;
 using namespace edl::controller;
 namespace k8s = edl::kubernetes;
 using edl::role;

@@ -7,6 +7,7 @@
 
 namespace cluster_reading_test {
 
+using namespace edl::autoscaler;
 using namespace edl::controller;
 using nlohmann::json;
 

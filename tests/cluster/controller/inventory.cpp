@@ -8,6 +8,7 @@
 
 namespace inventory_test {
 
+using namespace edl::autoscaler;
 using namespace edl::controller;
 using nlohmann::json;
 using weight = inventory_change::weight;

@@ -7,6 +7,7 @@
 
 namespace pod_marks_test {
 
+using namespace edl::autoscaler;
 using namespace edl::controller;
 using nlohmann::json;
 

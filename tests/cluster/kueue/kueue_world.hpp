@@ -18,6 +18,7 @@
 /// The cluster of `world.hpp` with Kueue in it.
 namespace kueue_world {
 
+using namespace edl::autoscaler;
 using namespace edl::controller;
 namespace k8s = edl::kubernetes;
 using kueue_double::condition_true;

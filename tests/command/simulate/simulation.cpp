@@ -13,7 +13,7 @@
 namespace simulation_test {
 
 using namespace edl::simulate;
-using edl::controller::pod_shape;
+using edl::autoscaler::pod_shape;
 
 namespace {
 

@@ -50,7 +50,7 @@ result all_workloads(std::string const& root, std::string const& policy, batch h
         read_pollux(root + "/workloads/workload-" + std::to_string(n) + ".csv", root + "/traces", how);
     rules by{.decide_at_events = events, .standstill = standstill};
     std::vector<double> const fair = completions(simulate(s, by));
-    by.plan.who = edl::controller::policy_called(policy);
+    by.plan.who = edl::autoscaler::policy_called(policy);
     std::vector<double> const done = policy == "fair" ? fair : completions(simulate(s, by));
     for (std::size_t i = 0; i < done.size(); ++i) {
       sum += done[i];

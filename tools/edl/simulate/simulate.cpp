@@ -110,7 +110,7 @@ std::vector<flag> simulate_flags() {
       output_flag()};
   for (flag& f : all)
     if (f.name == "policy")
-      for (controller::policy const& p : controller::policies()) f.choices.push_back(p.name);
+      for (autoscaler::policy const& p : autoscaler::policies()) f.choices.push_back(p.name);
   return all;
 }
 
@@ -126,7 +126,7 @@ int simulate(words const& line) {
   if (what.empty()) throw usage_error("simulate: name a workload file, or --generate=JOBS");
   if (!l.text("svg").empty() && what.size() > 1) throw usage_error("--svg plots one workload: name one file");
   simulate::rules by;
-  by.plan.who = controller::policy_called(l.text("policy"));
+  by.plan.who = autoscaler::policy_called(l.text("policy"));
   by.plan.max_load = real(l, "max_load", 0.01, 1);
   by.standstill = real(l, "standstill", 0, 1e6);
   by.decide_every = real(l, "decide_every", 0.1, 1e6);

@@ -17,7 +17,7 @@
 namespace edl::simulate {
 namespace {
 
-using namespace edl::controller;
+using namespace edl::autoscaler;
 constexpr double never = std::numeric_limits<double>::infinity();
 
 class simulation {

@@ -17,20 +17,20 @@ struct job_spec {
   double submitted = 0;  ///< seconds from the start
   int priority = 0;
   int min = 1, max = 1;
-  controller::pod_shape worker{};
-  std::vector<controller::pod_shape> fixed{};  ///< master and servers
+  autoscaler::pod_shape worker{};
+  std::vector<autoscaler::pod_shape> fixed{};  ///< master and servers
   std::shared_ptr<work_model const> work{};
 };
 
 /// A service whose number of pods follows its load.
 struct service_spec {
   std::string name;
-  controller::pod_shape pod{};
+  autoscaler::pod_shape pod{};
   std::vector<std::pair<double, int>> load{};  ///< from this second on, so many pods; in order
 };
 
 struct scenario {
-  std::vector<controller::node> nodes{};
+  std::vector<autoscaler::node> nodes{};
   std::vector<job_spec> jobs{};
   std::vector<service_spec> services{};
 };
@@ -42,7 +42,7 @@ enum class placing {
 };
 
 struct rules {
-  controller::plan_options plan{};  ///< with `move`, pods also go to the nodes that the plan has in mind
+  autoscaler::plan_options plan{};  ///< with `move`, pods also go to the nodes that the plan has in mind
   placing scheduler = placing::spread;
   double decide_every = 60;       ///< seconds between plans
   bool decide_at_events = true;   ///< and whenever something happens, at most once a second

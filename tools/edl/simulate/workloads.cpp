@@ -25,7 +25,7 @@ namespace edl::simulate {
 namespace {
 
 using nlohmann::json;
-using namespace controller;
+using namespace autoscaler;
 
 constexpr char gpu[] = "nvidia.com/gpu";
 

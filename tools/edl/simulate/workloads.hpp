@@ -15,7 +15,7 @@ enum class batch { fixed, changing };
 scenario read_scenario(std::string const& path);
 
 /// The nodes of such a file alone.
-std::vector<controller::node> read_cluster(std::string const& path);
+std::vector<autoscaler::node> read_cluster(std::string const& path);
 
 /// A workload of the Pollux artifact (name,time,application,num_replicas,batch_size), of applications
 /// measured in `applications`/NAME. Jobs may be paused (min 0). Without nodes of its own: 16 of 4 GPUs.
@@ -31,7 +31,7 @@ scenario read_philly(std::string const& path, std::size_t most);
 scenario generated(int nodes, int jobs, unsigned seed);
 
 /// Nodes alike, with such amounts: {"nvidia.com/gpu", "4"}. Throws error when one is no quantity.
-std::vector<controller::node> alike(int count, std::string const& name,
+std::vector<autoscaler::node> alike(int count, std::string const& name,
                                     std::map<std::string, std::string> const& amounts);
 
 /// Reads the first line: pollux, philly, or yaml.

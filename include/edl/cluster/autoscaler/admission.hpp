@@ -3,7 +3,7 @@
 
 #include "edl/cluster/autoscaler/allocation.hpp"
 
-namespace edl::controller::detail {
+namespace edl::autoscaler::detail {
 
 /// Keeps the room that an earlier plan promised to other programs' pods. Among those without a promise, the
 /// largest choose first.
@@ -21,7 +21,7 @@ void replace_missing(allocation& a);
 /// Admits jobs, each with its whole minimum or not at all. True if it admitted one.
 bool admit(allocation& a);
 
-}  // namespace edl::controller::detail
+}  // namespace edl::autoscaler::detail
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/autoscaler/admission.ipp"

@@ -11,7 +11,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 
-namespace edl::controller::detail {
+namespace edl::autoscaler::detail {
 
 inline void keep(allocation& a, int p, int node, double since) {
   pod const& w = a.view.pods[std::size_t(p)];
@@ -197,4 +197,4 @@ EDL_INLINE bool admit(allocation& a) {
   return any_in;
 }
 
-}  // namespace edl::controller::detail
+}  // namespace edl::autoscaler::detail

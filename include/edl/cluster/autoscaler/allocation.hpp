@@ -15,7 +15,7 @@
 #include "edl/cluster/autoscaler/plan.hpp"
 #include "edl/cluster/autoscaler/policy.hpp"
 
-namespace edl::controller::detail {
+namespace edl::autoscaler::detail {
 
 /// A worker's claim to its room: by priority, then by the policy.
 struct claim {
@@ -130,7 +130,7 @@ class allocation {
   std::vector<char> noted_;                   ///< whether a job is in `changed_`
 };
 
-}  // namespace edl::controller::detail
+}  // namespace edl::autoscaler::detail
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/autoscaler/allocation.ipp"

@@ -13,7 +13,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 
-namespace edl::controller::detail {
+namespace edl::autoscaler::detail {
 
 inline std::vector<pod_shape const*> shapes_of(cluster_view const& view) {
   std::vector<pod_shape const*> all;
@@ -233,4 +233,4 @@ EDL_INLINE void allocation::take_back() {
   }
 }
 
-}  // namespace edl::controller::detail
+}  // namespace edl::autoscaler::detail

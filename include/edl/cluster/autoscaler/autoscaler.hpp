@@ -4,7 +4,7 @@
 #include "edl/cluster/autoscaler/cluster_view.hpp"
 #include "edl/cluster/autoscaler/plan.hpp"
 
-namespace edl::controller {
+namespace edl::autoscaler {
 
 /// Decides how many workers each job gets. The same view gives the same plan. After a plan has been executed,
 /// the next one changes nothing, or only uses room that moved workers, or workers that left for waiting pods,
@@ -23,7 +23,7 @@ namespace edl::controller {
 /// sorted list of claims only grows. Only the last rule spares recently resized jobs.
 plan make_plan(cluster_view const& view, plan_options const& options = {});
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/autoscaler/autoscaler.ipp"

@@ -10,7 +10,7 @@
 #include "edl/cluster/autoscaler/shrinking.hpp"
 #include "edl/core/inline.hpp"
 
-namespace edl::controller {
+namespace edl::autoscaler {
 
 EDL_INLINE plan make_plan(cluster_view const& view, plan_options const& options) {
   using namespace detail;
@@ -34,4 +34,4 @@ EDL_INLINE plan make_plan(cluster_view const& view, plan_options const& options)
   return outcome_of(a);
 }
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler

@@ -12,7 +12,7 @@
 #include "edl/cluster/autoscaler/label_set.hpp"
 #include "edl/cluster/autoscaler/shared.hpp"
 
-namespace edl::controller {
+namespace edl::autoscaler {
 
 /// The state of a cluster at one moment, as the autoscaler needs it. Plain values without behaviour, which a
 /// controller fills from Nodes, Pods and TrainingJobs, and a simulator from its model. A view of 10,000 nodes
@@ -124,4 +124,4 @@ struct cluster_view {
   std::vector<job_view> jobs{};
 };
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler

@@ -3,13 +3,13 @@
 
 #include "edl/cluster/autoscaler/allocation.hpp"
 
-namespace edl::controller::detail {
+namespace edl::autoscaler::detail {
 
 /// Distributes the remaining room, and moves it to workers that deserve it more, until no change improves it.
 /// True if it gave something.
 bool exchange(allocation& a);
 
-}  // namespace edl::controller::detail
+}  // namespace edl::autoscaler::detail
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/autoscaler/exchange.ipp"

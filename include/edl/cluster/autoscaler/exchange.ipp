@@ -10,7 +10,7 @@
 #include "edl/cluster/autoscaler/shrinking.hpp"
 #include "edl/core/inline.hpp"
 
-namespace edl::controller::detail {
+namespace edl::autoscaler::detail {
 
 EDL_INLINE bool exchange(allocation& a) {
   bool any = false;
@@ -56,4 +56,4 @@ EDL_INLINE bool exchange(allocation& a) {
   return any;
 }
 
-}  // namespace edl::controller::detail
+}  // namespace edl::autoscaler::detail

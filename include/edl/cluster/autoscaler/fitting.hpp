@@ -12,7 +12,7 @@
 #include "edl/cluster/autoscaler/cluster_view.hpp"
 #include "edl/cluster/autoscaler/neighbours.hpp"
 
-namespace edl::controller {
+namespace edl::autoscaler {
 
 /// Whether a scheduler may place a pod of this shape on this node, apart from room: the node accepts pods,
 /// its taints (NoSchedule, NoExecute) are tolerated, and selector and required affinity match.
@@ -137,7 +137,7 @@ class fitting {
   neighbours neighbours_;
 };
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/autoscaler/fitting.ipp"

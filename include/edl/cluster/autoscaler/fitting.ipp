@@ -14,7 +14,7 @@
 #include "edl/core/invariant.hpp"
 #include "edl/core/quantity.hpp"
 
-namespace edl::controller {
+namespace edl::autoscaler {
 namespace detail {
 
 inline std::string const* label_of(node const& on, std::string const& key) {
@@ -318,4 +318,4 @@ EDL_INLINE bool fitting::overloaded(int shape) const {
   return false;
 }
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler

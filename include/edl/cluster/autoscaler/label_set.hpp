@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace edl::controller {
+namespace edl::autoscaler {
 
 /// The labels of one node: keys with values. Copies share the texts, and so do sets from one label_pool.
 class label_set {
@@ -55,7 +55,7 @@ class label_pool {
   std::size_t tidied_ = 0;                                       ///< how many were left then
 };
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/autoscaler/label_set.ipp"

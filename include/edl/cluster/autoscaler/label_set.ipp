@@ -6,7 +6,7 @@
 #include "edl/cluster/autoscaler/label_set.hpp"
 #include "edl/core/inline.hpp"
 
-namespace edl::controller {
+namespace edl::autoscaler {
 
 EDL_INLINE label_set::label_set(std::initializer_list<std::pair<std::string, std::string>> labels) {
   for (auto const& [key, value] : labels) set(key, value);
@@ -63,4 +63,4 @@ EDL_INLINE label_set::text label_pool::share(std::string const& text) {
   return made;
 }
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler

@@ -7,7 +7,7 @@
 
 #include "edl/cluster/autoscaler/cluster_view.hpp"
 
-namespace edl::controller {
+namespace edl::autoscaler {
 
 /// Which pods exclude each other, and which require each other: required anti-affinity between pods, in both
 /// directions like the scheduler, and required affinity. Shapes are identified by their numbers. Leaving pods
@@ -55,7 +55,7 @@ class neighbours {
   std::vector<char> joined_;                  ///< by term: some shape needs its mark
 };
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/autoscaler/neighbours.ipp"

@@ -8,7 +8,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 
-namespace edl::controller {
+namespace edl::autoscaler {
 
 EDL_INLINE neighbours::neighbours(std::vector<node> const& nodes,
                                   std::vector<pod_shape const*> const& shapes) {
@@ -110,4 +110,4 @@ EDL_INLINE void neighbours::count(int shape, int node, int by) {
   }
 }
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler

@@ -4,13 +4,13 @@
 #include "edl/cluster/autoscaler/allocation.hpp"
 #include "edl/cluster/autoscaler/plan.hpp"
 
-namespace edl::controller::detail {
+namespace edl::autoscaler::detail {
 
 /// The plan that leads from the view to this allocation, with the reason for each number. Removes
 /// reservations from the allocation.
 plan outcome_of(allocation& a);
 
-}  // namespace edl::controller::detail
+}  // namespace edl::autoscaler::detail
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/autoscaler/outcome.ipp"

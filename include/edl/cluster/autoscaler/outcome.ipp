@@ -16,7 +16,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 
-namespace edl::controller::detail {
+namespace edl::autoscaler::detail {
 
 /// Describes what a job whose pods have no room lacks. `spare`: workers of other jobs above their min.
 inline std::string what_is_missing(allocation const& a, job_state const& s, std::map<int, int> const& spare) {
@@ -147,4 +147,4 @@ EDL_INLINE plan outcome_of(allocation& a) {
   return p;
 }
 
-}  // namespace edl::controller::detail
+}  // namespace edl::autoscaler::detail

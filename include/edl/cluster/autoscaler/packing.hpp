@@ -3,7 +3,7 @@
 
 #include "edl/cluster/autoscaler/allocation.hpp"
 
-namespace edl::controller::detail {
+namespace edl::autoscaler::detail {
 
 /// Places a job's new workers together, without changing numbers. True if it chose another node for one.
 bool put_together(allocation& a);
@@ -12,7 +12,7 @@ bool put_together(allocation& a);
 /// only free room, because the new worker starts before the old one leaves. The last step of a plan.
 void move_together(allocation& a);
 
-}  // namespace edl::controller::detail
+}  // namespace edl::autoscaler::detail
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/autoscaler/packing.ipp"

@@ -9,7 +9,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 
-namespace edl::controller::detail {
+namespace edl::autoscaler::detail {
 
 /// Of the first nodes with room, the one with the least room that suffices for all wanted workers, otherwise
 /// the one with the most. -1: none of the examined nodes has room.
@@ -175,4 +175,4 @@ EDL_INLINE void move_together(allocation& a) {
   }
 }
 
-}  // namespace edl::controller::detail
+}  // namespace edl::autoscaler::detail

@@ -7,7 +7,7 @@
 
 #include "edl/cluster/autoscaler/policy.hpp"
 
-namespace edl::controller {
+namespace edl::autoscaler {
 
 struct plan_options {
   policy who = policies().front();
@@ -53,4 +53,4 @@ struct plan {
   std::vector<std::string> hopeless{};  ///< other programs' pods for which there is no room, nor can be made
 };
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler

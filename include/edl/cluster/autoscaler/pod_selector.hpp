@@ -8,7 +8,7 @@
 #include "edl/cluster/autoscaler/cluster_view.hpp"
 #include "edl/cluster/autoscaler/label_set.hpp"
 
-namespace edl::controller {
+namespace edl::autoscaler {
 
 /// The pods of an affinity term: those in some namespaces that its LabelSelector selects. A namespace
 /// selector counts as all namespaces, because their labels are not known here. Thread safety: distinct
@@ -40,7 +40,7 @@ std::vector<requirement> read_requirements(nlohmann::json const& list);
 std::vector<separation> read_separations(nlohmann::json const& pod_spec, char const* kind,
                                          std::string const& space);
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/autoscaler/pod_selector.ipp"

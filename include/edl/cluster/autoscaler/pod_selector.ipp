@@ -14,7 +14,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/text.hpp"
 
-namespace edl::controller {
+namespace edl::autoscaler {
 namespace detail::selecting {
 
 using kubernetes::field, kubernetes::text;
@@ -123,4 +123,4 @@ EDL_INLINE std::vector<separation> read_separations(nlohmann::json const& pod_sp
   return all;
 }
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler

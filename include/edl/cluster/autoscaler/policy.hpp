@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace edl::controller {
+namespace edl::autoscaler {
 
 /// A policy's view of a job.
 struct claimant {
@@ -38,7 +38,7 @@ policy const& policy_called(std::string const& name);
 /// Sets `fair` of each: max-min fair shares of one divisible cluster, each between min and most.
 void share_fairly(std::vector<claimant*> const& among);
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/autoscaler/policy.ipp"

@@ -9,7 +9,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
 
-namespace edl::controller {
+namespace edl::autoscaler {
 namespace detail {
 
 /// Max-min fairness: the worker goes to the job that would have the smallest share with it. A share is that
@@ -79,4 +79,4 @@ EDL_INLINE void share_fairly(std::vector<claimant*> const& among) {
   for (claimant* c : among) c->fair = at(*c, low);
 }
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler

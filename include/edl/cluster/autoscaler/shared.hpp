@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-namespace edl::controller {
+namespace edl::autoscaler {
 
 /// A constant value shared by its copies: thousands of pods have one shape. Used like a pointer. Several
 /// threads may read and drop copies at once.
@@ -30,4 +30,4 @@ class shared {
   std::shared_ptr<T const> value_;
 };
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler

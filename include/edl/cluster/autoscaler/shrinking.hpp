@@ -3,7 +3,7 @@
 
 #include "edl/cluster/autoscaler/allocation.hpp"
 
-namespace edl::controller::detail {
+namespace edl::autoscaler::detail {
 
 /// Makes room for one pod of the shape by removing workers that each deserve less than `than`, those that
 /// deserve least first, and none below its job's min. `spare`: does not touch recently resized jobs, or the
@@ -19,7 +19,7 @@ bool make_load(allocation& a, int shape, claim than, int self);
 /// Restores the headroom that services have used. True if a worker had to leave.
 bool trim(allocation& a);
 
-}  // namespace edl::controller::detail
+}  // namespace edl::autoscaler::detail
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/autoscaler/shrinking.ipp"

@@ -10,7 +10,7 @@
 #include "edl/cluster/autoscaler/shrinking.hpp"
 #include "edl/core/inline.hpp"
 
-namespace edl::controller::detail {
+namespace edl::autoscaler::detail {
 
 /// The goal of a search: room for one of the shape, taken from workers that deserve less than `than`.
 struct wanted_room {
@@ -132,4 +132,4 @@ EDL_INLINE bool trim(allocation& a) {
   return any;
 }
 
-}  // namespace edl::controller::detail
+}  // namespace edl::autoscaler::detail

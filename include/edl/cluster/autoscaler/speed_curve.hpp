@@ -5,7 +5,7 @@
 
 #include "edl/cluster/autoscaler/cluster_view.hpp"
 
-namespace edl::controller {
+namespace edl::autoscaler {
 
 /// Speed as a function of the number of workers, from measurements. The model of a step's time is fixed +
 /// divided / n (Amdahl's law). Between two measured sizes it is fitted to these two, beyond them to all. A
@@ -38,7 +38,7 @@ class speed_curve {
   double fixed_ = 0, divided_ = 1;  ///< of all together
 };
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/cluster/autoscaler/speed_curve.ipp"

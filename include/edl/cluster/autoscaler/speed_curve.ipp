@@ -8,7 +8,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 
-namespace edl::controller {
+namespace edl::autoscaler {
 
 EDL_INLINE speed_curve::speed_curve(std::vector<measured_speed> measured) : measured_(std::move(measured)) {
   std::erase_if(measured_, [](measured_speed const& m) {
@@ -83,4 +83,4 @@ EDL_INLINE int speed_curve::useful(int most, double margin) const {
   return most;
 }
 
-}  // namespace edl::controller
+}  // namespace edl::autoscaler

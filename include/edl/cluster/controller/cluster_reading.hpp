@@ -15,10 +15,10 @@ namespace edl::controller {
 /// What a PodSpec, of a pod or of a template, says about where the pod may run. Computes requests as the
 /// scheduler does: the sum of containers and sidecars, or the largest init container if that is more, plus
 /// the overhead.
-pod_shape read_shape(nlohmann::json const& pod_spec, std::string const& space = {});
+autoscaler::pod_shape read_shape(nlohmann::json const& pod_spec, std::string const& space = {});
 
 /// Reads a Node, without its labels. A node accepts pods when it is ready and not cordoned.
-node read_node(nlohmann::json const& object);
+autoscaler::node read_node(nlohmann::json const& object);
 
 /// The labels of an object.
 std::map<std::string, std::string> labels_of(nlohmann::json const& object);

@@ -32,8 +32,8 @@ inline std::int64_t amount(json const& value) {
   }
 }
 
-inline resources amounts(json const& map) {
-  resources out;
+inline autoscaler::resources amounts(json const& map) {
+  autoscaler::resources out;
   if (map.is_object())
     for (auto const& [name, value] : map.items())
       if (auto const n = amount(value); n > 0) out[name] = n;
@@ -41,30 +41,30 @@ inline resources amounts(json const& map) {
 }
 
 /// The requests of one container. A limit without a request is also the request.
-inline resources requested(json const& given) {
-  resources out = amounts(field(given, {"requests"}));
+inline autoscaler::resources requested(json const& given) {
+  autoscaler::resources out = amounts(field(given, {"requests"}));
   for (auto const& [name, n] : amounts(field(given, {"limits"}))) out.emplace(name, n);
   return out;
 }
 
-inline void add(resources& to, resources const& more) {
+inline void add(autoscaler::resources& to, autoscaler::resources const& more) {
   for (auto const& [name, n] : more) to[name] = std::min(most, to[name] + n);
 }
 
-inline void raise(resources& to, resources const& least) {
+inline void raise(autoscaler::resources& to, autoscaler::resources const& least) {
   for (auto const& [name, n] : least) to[name] = std::max(to[name], n);
 }
 
-inline resources of_pod(json const& spec) {
-  resources sidecars, together, starting;
+inline autoscaler::resources of_pod(json const& spec) {
+  autoscaler::resources sidecars, together, starting;
   if (auto const& first = field(spec, {"initContainers"}); first.is_array())
     for (json const& c : first) {
-      resources const its = requested(field(c, {"resources"}));
+      autoscaler::resources const its = requested(field(c, {"resources"}));
       if (text(field(c, {"restartPolicy"})) == "Always") {
         add(sidecars, its);
         raise(starting, sidecars);
       } else {
-        resources with = sidecars;
+        autoscaler::resources with = sidecars;
         add(with, its);
         raise(starting, with);
       }
@@ -90,18 +90,19 @@ inline bool has(std::string const& in, std::string_view what) { return in.find(w
 
 }  // namespace detail::reading
 
-EDL_INLINE pod_shape read_shape(nlohmann::json const& spec, std::string const& space) {
+EDL_INLINE autoscaler::pod_shape read_shape(nlohmann::json const& spec, std::string const& space) {
   using namespace detail::reading;
-  pod_shape s;
+  autoscaler::pod_shape s;
   s.requests = of_pod(spec);
   s.node_selector = texts(field(spec, {"nodeSelector"}));
   auto const& terms = field(spec, {"affinity", "nodeAffinity",
                                    "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
   if (terms.is_array())
     for (json const& term : terms) {
-      auto lines = read_requirements(field(term, {"matchExpressions"}));
+      auto lines = autoscaler::read_requirements(field(term, {"matchExpressions"}));
       std::erase_if(lines, [](auto const& r) { return r.key == "metadata.name"; });  // no label is called so
-      std::ranges::move(read_requirements(field(term, {"matchFields"})), std::back_inserter(lines));
+      std::ranges::move(autoscaler::read_requirements(field(term, {"matchFields"})),
+                        std::back_inserter(lines));
       if (!lines.empty()) s.affinity.push_back(std::move(lines));  // an empty term matches nothing
     }
   if (auto const& tolerations = field(spec, {"tolerations"}); tolerations.is_array())
@@ -110,8 +111,8 @@ EDL_INLINE pod_shape read_shape(nlohmann::json const& spec, std::string const& s
                                .value = text(field(t, {"value"})),
                                .effect = text(field(t, {"effect"})),
                                .exists = text(field(t, {"operator"})) == "Exists"});
-  s.apart = read_separations(spec, "podAntiAffinity", space);
-  s.together = read_separations(spec, "podAffinity", space);
+  s.apart = autoscaler::read_separations(spec, "podAntiAffinity", space);
+  s.together = autoscaler::read_separations(spec, "podAffinity", space);
   return s;
 }
 
@@ -138,9 +139,9 @@ EDL_INLINE std::string pressure(nlohmann::json const& object) {
   return all;
 }
 
-EDL_INLINE node read_node(nlohmann::json const& object) {
+EDL_INLINE autoscaler::node read_node(nlohmann::json const& object) {
   using namespace detail::reading;
-  node n;
+  autoscaler::node n;
   n.name = text(field(object, {"metadata", "name"}));
   n.allocatable = amounts(field(object, {"status", "allocatable"}));
   if (auto const& taints = field(object, {"spec", "taints"}); taints.is_array())

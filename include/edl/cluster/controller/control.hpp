@@ -21,7 +21,8 @@ namespace edl::controller {
 class control {
  public:
   /// `space`: the namespace of the TrainingJobs to manage; empty: all namespaces.
-  explicit control(plan_options planning = {}, reconcile_options reconciling = {}, std::string space = {})
+  explicit control(autoscaler::plan_options planning = {}, reconcile_options reconciling = {},
+                   std::string space = {})
       : planning_(planning), reconciling_(reconciling), space_(std::move(space)) {}
 
   inventory& known() { return known_; }
@@ -34,11 +35,11 @@ class control {
 
   /// A snapshot of the plan's input. `make_plan` may take long; it needs only this snapshot, so the caller
   /// may unlock.
-  cluster_view view(double now) const { return known_.view(now, promised_); }
-  plan_options const& planning() const { return planning_; }
+  autoscaler::cluster_view view(double now) const { return known_.view(now, promised_); }
+  autoscaler::plan_options const& planning() const { return planning_; }
 
   /// Stores a plan. Returns the keys of the jobs for which it differs from the previous plan.
-  std::vector<std::string> take(plan const& p);
+  std::vector<std::string> take(autoscaler::plan const& p);
 
   /// What to do for the job with this key.
   struct task {
@@ -58,11 +59,11 @@ class control {
 
   inventory known_;
   kueue::object_store queues_;
-  plan_options planning_;
+  autoscaler::plan_options planning_;
   reconcile_options reconciling_;
   std::string space_;
-  std::unordered_map<std::string, job_plan> plans_;        ///< by uid
-  std::unordered_map<std::string, reservation> promised_;  ///< by pods
+  std::unordered_map<std::string, autoscaler::job_plan> plans_;        ///< by uid
+  std::unordered_map<std::string, autoscaler::reservation> promised_;  ///< by pods
 };
 
 }  // namespace edl::controller

@@ -10,10 +10,10 @@
 
 namespace edl::controller {
 
-EDL_INLINE std::vector<std::string> control::take(plan const& p) {
-  std::unordered_map<std::string, job_plan> next;
+EDL_INLINE std::vector<std::string> control::take(autoscaler::plan const& p) {
+  std::unordered_map<std::string, autoscaler::job_plan> next;
   std::vector<std::string> keys;
-  for (job_plan const& one : p.jobs) next.emplace(one.uid, one);
+  for (autoscaler::job_plan const& one : p.jobs) next.emplace(one.uid, one);
   for (auto const& [key, e] : known_.jobs()) {
     auto const now = next.find(e.job.uid);
     if (now == next.end()) continue;
@@ -27,7 +27,7 @@ EDL_INLINE std::vector<std::string> control::take(plan const& p) {
   }
   plans_ = std::move(next);
   promised_.clear();
-  for (reservation const& r : p.reservations) promised_[r.pod] = r;
+  for (autoscaler::reservation const& r : p.reservations) promised_[r.pod] = r;
   return keys;
 }
 

@@ -20,7 +20,7 @@ struct controller_options {
   std::string identity{};  ///< unique among all controllers, past ones included
   std::string lease = "edl-controller", lease_space = "edl-system";
   election::options times{};
-  plan_options planning{.move = false};
+  autoscaler::plan_options planning{.move = false};
   reconcile_options reconciling{};
   std::chrono::milliseconds plan_interval{50};       ///< minimum between two plans
   std::chrono::milliseconds report_interval{5'000};  ///< the same if only jobs' reports have changed

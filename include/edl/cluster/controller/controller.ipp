@@ -343,10 +343,10 @@ struct controller::implementation {
     lock.unlock();  // planning a large cluster takes long, and the view is a copy
 
     plan_began = began;
-    plan p;
+    autoscaler::plan p;
     std::string trouble;
     try {
-      p = make_plan(view, set.planning);
+      p = autoscaler::make_plan(view, set.planning);
     } catch (std::exception const& e) {
       trouble = e.what();
     }

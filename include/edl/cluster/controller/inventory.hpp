@@ -32,8 +32,8 @@ inline constexpr std::size_t object_kinds = 4;
 struct job_entry {
   training_job job;
   std::string invalid{};  ///< why the object cannot be parsed; `job` then has no spec
-  shared<pod_shape> master, server, worker;
-  label_set master_labels{}, server_labels{}, worker_labels{};  ///< of the templates
+  autoscaler::shared<autoscaler::pod_shape> master, server, worker;
+  autoscaler::label_set master_labels{}, server_labels{}, worker_labels{};  ///< of the templates
   bool shaped = false;         ///< whether these three are those of the current spec
   std::string worker_class{};  ///< priority class
   job_memo memo{};
@@ -96,7 +96,8 @@ class inventory {
   std::string pressure_of(std::string const& node) const;
 
   /// The input of `make_plan`. `promised`: the previous plan's reservations, by pod.
-  cluster_view view(double now, std::unordered_map<std::string, reservation> const& promised) const;
+  autoscaler::cluster_view view(
+      double now, std::unordered_map<std::string, autoscaler::reservation> const& promised) const;
 
   std::size_t nodes() const { return nodes_.size(); }
   std::size_t pods() const { return pods_.size(); }
@@ -104,16 +105,16 @@ class inventory {
 
  private:
   struct node_entry {
-    node seen;
+    autoscaler::node seen;
     bool lost = false;
     std::string pressure{};
   };
-  using kept_shape = std::shared_ptr<pod_shape const>;
+  using kept_shape = std::shared_ptr<autoscaler::pod_shape const>;
   struct by_value {
     using is_transparent = void;
     bool operator()(kept_shape const& a, kept_shape const& b) const { return *a < *b; }
-    bool operator()(kept_shape const& a, pod_shape const& b) const { return *a < b; }
-    bool operator()(pod_shape const& a, kept_shape const& b) const { return a < *b; }
+    bool operator()(kept_shape const& a, autoscaler::pod_shape const& b) const { return *a < b; }
+    bool operator()(autoscaler::pod_shape const& a, kept_shape const& b) const { return a < *b; }
   };
 
   void check() const;
@@ -126,17 +127,18 @@ class inventory {
   inventory_change drop_pod(std::string const& key);
   inventory_change touched(pod_record const& p) const;
   std::string const* job_key_of(pod_record const& p) const;
-  shared<pod_shape> intern(pod_shape shape);
+  autoscaler::shared<autoscaler::pod_shape> intern(autoscaler::pod_shape shape);
   void tidy_shapes();
-  shared<pod_shape> shape_of(template_text const& text, std::string const& space, label_set& labels,
-                             std::string* priority_class = nullptr);
+  autoscaler::shared<autoscaler::pod_shape> shape_of(template_text const& text, std::string const& space,
+                                                     autoscaler::label_set& labels,
+                                                     std::string* priority_class = nullptr);
   int priority_of(std::string const& class_name) const;
-  void add_job(job_entry const& e, pod_marks& marks, cluster_view& to) const;
+  void add_job(job_entry const& e, pod_marks& marks, autoscaler::cluster_view& to) const;
   void mark_leaving(job_entry const& e, std::unordered_set<std::string>& keys) const;
 
   std::set<kept_shape, by_value> shapes_;  ///< unused ones, too, until the next cleanup
   std::size_t shapes_tidied_ = 0;          ///< how many the last cleanup left
-  label_pool labels_;
+  autoscaler::label_pool labels_;
   std::array<kubernetes::followed_list, object_kinds> lists_{};
   std::unordered_map<std::string, node_entry> nodes_;
   std::unordered_map<std::string, pod_record> pods_;

@@ -38,12 +38,13 @@ EDL_INLINE void inventory_change::add(inventory_change&& other) {
   if (trouble.empty()) trouble = std::move(other.trouble);
 }
 
-EDL_INLINE shared<pod_shape> inventory::intern(pod_shape shape) {
-  if (auto const known = shapes_.find(shape); known != shapes_.end()) return shared<pod_shape>(*known);
+EDL_INLINE autoscaler::shared<autoscaler::pod_shape> inventory::intern(autoscaler::pod_shape shape) {
+  if (auto const known = shapes_.find(shape); known != shapes_.end())
+    return autoscaler::shared<autoscaler::pod_shape>(*known);
   if (shapes_.size() > 2 * shapes_tidied_ + 100) tidy_shapes();
-  auto made = std::make_shared<pod_shape const>(std::move(shape));
+  auto made = std::make_shared<autoscaler::pod_shape const>(std::move(shape));
   shapes_.insert(made);
-  return shared<pod_shape>(std::move(made));
+  return autoscaler::shared<autoscaler::pod_shape>(std::move(made));
 }
 
 EDL_INLINE void inventory::tidy_shapes() {
@@ -51,8 +52,10 @@ EDL_INLINE void inventory::tidy_shapes() {
   shapes_tidied_ = shapes_.size();
 }
 
-EDL_INLINE shared<pod_shape> inventory::shape_of(template_text const& text, std::string const& space,
-                                                 label_set& labels, std::string* priority_class) {
+EDL_INLINE autoscaler::shared<autoscaler::pod_shape> inventory::shape_of(template_text const& text,
+                                                                         std::string const& space,
+                                                                         autoscaler::label_set& labels,
+                                                                         std::string* priority_class) {
   if (text.empty()) return intern({});
   auto const parsed = nlohmann::json::parse(text, nullptr, false);
   auto const& spec = detail::store::field(parsed, {"spec"});
@@ -190,7 +193,7 @@ EDL_INLINE inventory_change inventory::put_node(nlohmann::json const& object) {
   next.seen.labels = labels_.of(labels_of(object));
   auto const at = nodes_.find(next.seen.name);
   bool const known = at != nodes_.end();
-  auto const same = [](node const& a, node const& b) {
+  auto const same = [](autoscaler::node const& a, autoscaler::node const& b) {
     return a.allocatable == b.allocatable && a.labels == b.labels && a.taints == b.taints &&
            a.schedulable == b.schedulable;
   };

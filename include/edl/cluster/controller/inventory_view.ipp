@@ -13,16 +13,17 @@
 
 namespace edl::controller {
 
-EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, cluster_view& to) const {
+EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, autoscaler::cluster_view& to) const {
   training_job const& is = e.job;
   if (!e.invalid.empty() || !is.ours() || is.finished() || !is.deleted.empty()) return;
   auto const mine = pods_of(is.uid);
-  edl::controller::job_view j{.uid = is.uid, .name = title(is)};
+  edl::autoscaler::job_view j{.uid = is.uid, .name = title(is)};
   j.priority = priority_of(e.worker_class);
   j.min = int(is.spec.workers.min);
   j.max = int(is.spec.workers.max);
   if (is.spec.workers.replicas) j.manual = int(*is.spec.workers.replicas);
-  auto const shape = [&](shared<pod_shape> const& of, label_set labels, role what) {
+  auto const shape = [&](autoscaler::shared<autoscaler::pod_shape> const& of, autoscaler::label_set labels,
+                         role what) {
     if (marks.none()) return *of;
     for (auto const& [key, value] : kubernetes::member_labels(is.name, what)) labels.set(key, value);
     return *marks.marked(of, is.space, labels);
@@ -58,8 +59,9 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, cluster
   for (speed_record const& s : is.status.speeds) j.speeds.push_back({int(s.workers), s.records_per_second});
   if (report) {
     for (speed_record const& s : report->speeds) {
-      auto const known = std::find_if(j.speeds.begin(), j.speeds.end(),
-                                      [&](measured_speed const& o) { return o.workers == int(s.workers); });
+      auto const known =
+          std::find_if(j.speeds.begin(), j.speeds.end(),
+                       [&](autoscaler::measured_speed const& o) { return o.workers == int(s.workers); });
       if (known == j.speeds.end())
         j.speeds.push_back({int(s.workers), s.records_per_second});
       else
@@ -94,9 +96,9 @@ EDL_INLINE void inventory::mark_leaving(job_entry const& e, std::unordered_set<s
   for (std::size_t i = 0; i + stay < there.size(); ++i) keys.insert(there[i]->key);
 }
 
-EDL_INLINE cluster_view inventory::view(double now,
-                                        std::unordered_map<std::string, reservation> const& promised) const {
-  cluster_view v{.now = now};
+EDL_INLINE autoscaler::cluster_view inventory::view(
+    double now, std::unordered_map<std::string, autoscaler::reservation> const& promised) const {
+  autoscaler::cluster_view v{.now = now};
   v.nodes.reserve(nodes_.size());
   for (auto const& [name, n] : nodes_) v.nodes.push_back(n.seen);
   std::unordered_set<std::string> leaving;
@@ -117,7 +119,7 @@ EDL_INLINE cluster_view inventory::view(double now,
       if (going || (!worker && !p.wants_room)) continue;
       if (job && (job->job.finished() || job->job.spec.suspend || !job->job.deleted.empty())) continue;
     }
-    edl::controller::pod one{.name = key,
+    edl::autoscaler::pod one{.name = key,
                              .job = worker ? p.owner : std::string(),
                              .node = p.node,
                              .leaving = going,

@@ -19,15 +19,19 @@ namespace edl::controller {
 class pod_marks {
  public:
   /// Must be called for each shape before the first `marked`.
-  void look_at(pod_shape const& s);
+  void look_at(autoscaler::pod_shape const& s);
 
   bool none() const { return selectors_.empty(); }
 
-  shared<pod_shape> marked(shared<pod_shape> const& s, std::string const& space, label_set const& labels);
+  autoscaler::shared<autoscaler::pod_shape> marked(autoscaler::shared<autoscaler::pod_shape> const& s,
+                                                   std::string const& space,
+                                                   autoscaler::label_set const& labels);
 
  private:
-  std::map<std::string, pod_selector> selectors_;  ///< by their texts
-  std::map<std::pair<pod_shape const*, std::vector<std::string>>, shared<pod_shape>> made_;
+  std::map<std::string, autoscaler::pod_selector> selectors_;  ///< by their texts
+  std::map<std::pair<autoscaler::pod_shape const*, std::vector<std::string>>,
+           autoscaler::shared<autoscaler::pod_shape>>
+      made_;
 };
 
 }  // namespace edl::controller

@@ -8,22 +8,24 @@
 
 namespace edl::controller {
 
-EDL_INLINE void pod_marks::look_at(pod_shape const& s) {
+EDL_INLINE void pod_marks::look_at(autoscaler::pod_shape const& s) {
   for (auto const* lines : {&s.apart, &s.together})
-    for (separation const& one : *lines) selectors_.try_emplace(one.mark, one.mark);
+    for (autoscaler::separation const& one : *lines) selectors_.try_emplace(one.mark, one.mark);
 }
 
-EDL_INLINE shared<pod_shape> pod_marks::marked(shared<pod_shape> const& s, std::string const& space,
-                                               label_set const& labels) {
+EDL_INLINE autoscaler::shared<autoscaler::pod_shape> pod_marks::marked(
+    autoscaler::shared<autoscaler::pod_shape> const& s, std::string const& space,
+    autoscaler::label_set const& labels) {
   std::vector<std::string> marks;
   for (auto const& [text, selector] : selectors_)
     if (selector.selects(space, labels)) marks.push_back(text);
   if (marks.empty()) return s;
   auto const [at, fresh] = made_.try_emplace({&*s, marks}, s);
   if (fresh) {
-    pod_shape more = *s;
+    autoscaler::pod_shape more = *s;
     more.marks = std::move(marks);
-    at->second = shared<pod_shape>(std::make_shared<pod_shape const>(std::move(more)));
+    at->second = autoscaler::shared<autoscaler::pod_shape>(
+        std::make_shared<autoscaler::pod_shape const>(std::move(more)));
   }
   return at->second;
 }

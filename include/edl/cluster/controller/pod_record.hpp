@@ -66,10 +66,10 @@ struct pod_record {
 
   std::string key, uid, version;  ///< `key`: "namespace/name"; `version`: its resourceVersion
   std::string node{}, nominated{};
-  shared<pod_shape> shape{};
-  label_set labels{};   ///< matched by other pods' affinities
-  std::string owner{};  ///< uid of the TrainingJob to which it belongs
-  process_id who{};     ///< its identity within that job
+  autoscaler::shared<autoscaler::pod_shape> shape{};
+  autoscaler::label_set labels{};  ///< matched by other pods' affinities
+  std::string owner{};             ///< uid of the TrainingJob to which it belongs
+  process_id who{};                ///< its identity within that job
   phase at = phase::pending;
   int priority = 0;
   bool leaving = false;   ///< it is being deleted

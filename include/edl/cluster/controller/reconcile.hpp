@@ -15,10 +15,10 @@ namespace edl::controller {
 /// The current state of a job.
 struct job_situation {
   job_entry const& entry;
-  pod_record const* master = nullptr;        ///< the pod with the name of the job's master, whoever owns it
-  std::vector<pod_record const*> members{};  ///< the job's other pods
-  std::optional<job_plan> plan{};            ///< its part of the last plan; nothing: not planned yet
-  std::optional<kueue::assessment> queue{};  ///< Kueue's decision about a job with a queue
+  pod_record const* master = nullptr;          ///< the pod with the name of the job's master, whoever owns it
+  std::vector<pod_record const*> members{};    ///< the job's other pods
+  std::optional<autoscaler::job_plan> plan{};  ///< its part of the last plan; nothing: not planned yet
+  std::optional<kueue::assessment> queue{};    ///< Kueue's decision about a job with a queue
   std::function<inventory::node_state(std::string const& node)> state_of;
   double now = 0;                                                        ///< seconds since 1970
   std::function<std::string(std::string const& node)> pressure_of = {};  ///< empty: pressure is not known
