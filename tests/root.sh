@@ -31,5 +31,6 @@ unshare --mount sh -c '
     EDL_DATA_DIR=/data HOME=/root sh -c "cd /edl && $1"
 ' "$root" "$command" >"$root.log" 2>&1 || status=$?
 tail -n 12 "$root.log"
+[ $status = 0 ] || grep -nE -A3 'ERROR:|error:|\*\*\*' "$root.log" | head -n 60
 [ $status = 0 ] || { echo "$command fails in Debian $release: $root.log" >&2; exit 1; }
 rm -rf --one-file-system "$root"

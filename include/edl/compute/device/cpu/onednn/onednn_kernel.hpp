@@ -13,6 +13,7 @@
 
 #include "edl/compute/device/activation.hpp"
 #include "edl/compute/device/cpu/onednn/onednn.hpp"
+#include "edl/compute/device/cpu/onednn/onednn_packing.hpp"
 #include "edl/compute/device/cpu/onednn/onednn_types.hpp"
 #include "edl/compute/device/geometry.hpp"
 #include "edl/core/span.hpp"
@@ -156,6 +157,10 @@ class conv_kernel {
   /// The kernel as this convolution likes it: the caller's, or made of it in `room`, `packed_size` floats.
   float* laid_out(int thread, float const* kernel, float* room) {
     if (packed == plain) return const_cast<float*>(kernel);
+    if (!packing_.by_library()) {
+      packing_.pack(kernel, room);
+      return room;
+    }
     own& o = threads_[std::size_t(thread)];
     reorder(o, o.to, plain, kernel, packed, room);
     return room;
@@ -163,6 +168,7 @@ class conv_kernel {
   /// The backward pass, for gradients.
   void lay_back(int thread, float const* from, float* kernel) {
     own& o = threads_[std::size_t(thread)];
+    if (!packing_.by_library()) return packing_.unpack(from, kernel);
     if (packed != plain) reorder(o, o.back, packed, from, plain, kernel);
   }
 
@@ -194,6 +200,7 @@ class conv_kernel {
     primitive_ = dnnl::primitive(d);
     packed = weights;
     packed_size = (packed.get_size() + sizeof(float) - 1) / sizeof(float);
+    if (packed != plain) packing_ = weight_packing(engine_, plain, packed);
     scratch_size = (d.scratchpad_desc().get_size() + sizeof(float) - 1) / sizeof(float);
     dnnl::memory::desc const descriptors[5] = {x, packed, bias, y, d.scratchpad_desc()};
     int const all[5] = {names[0], names[1], names[2], names[3], DNNL_ARG_SCRATCHPAD};
@@ -222,6 +229,7 @@ class conv_kernel {
 
   dnnl::engine engine_;
   dnnl::primitive primitive_;
+  weight_packing packing_;
   std::vector<own> threads_;
 };
 

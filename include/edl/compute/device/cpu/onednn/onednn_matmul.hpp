@@ -12,6 +12,7 @@
 
 #include "edl/compute/device/cpu/gemm.hpp"
 #include "edl/compute/device/cpu/onednn/onednn.hpp"
+#include "edl/compute/device/cpu/onednn/onednn_packing.hpp"
 #include "edl/compute/device/cpu/onednn/onednn_types.hpp"
 
 namespace edl::detail {
@@ -49,7 +50,7 @@ class matmul_kernel {
     primitive_ = dnnl::primitive(d);
     packed = of_ours[1] = d.weights_desc();
     packed_size = (packed.get_size() + sizeof(float) - 1) / sizeof(float);
-    if (of.packed) order_ = reorder_of(on, b, packed);
+    if (of.packed) order_ = reorder_of(on, b, packed), packing_ = weight_packing(on, b, packed);
     scratch_size = (d.scratchpad_desc().get_size() + sizeof(float) - 1) / sizeof(float);
     threads_.resize(std::size_t(threads));
     for (own& o : threads_) {
@@ -75,6 +76,7 @@ class matmul_kernel {
 
   /// b as the kernel likes it, in `to`, of packed_size floats.
   void lay_out(int thread, float const* b, float* to) {
+    if (!packing_.by_library()) return packing_.pack(b, to);
     own& o = threads_[std::size_t(thread)];
     o.plain.set_data_handle(const_cast<float*>(b));
     o.packed.set_data_handle(to);
@@ -96,6 +98,7 @@ class matmul_kernel {
 
   dnnl::primitive primitive_;
   dnnl::reorder order_;
+  weight_packing packing_;
   std::vector<own> threads_;
 };
 
