@@ -15,7 +15,7 @@ using test::says, test::thrown;
 
 TEST_CASE("credentials are found as AWS's tools find them") {
   scratch const home;
-  std::map<std::string, std::string> set{{"HOME", home.path()}};
+  std::map<std::string, std::string> set{{"HOME", home.path()}, {"AWS_EC2_METADATA_DISABLED", "true"}};
   auto const find = [&] { return edl::bucket::find_account([&](char const* name) { return set[name]; }); };
   CHECK(says(thrown([&] { find(); }),
              {"profile 'default' of ", ".aws/credentials: no credentials", "set AWS_ACCESS_KEY_ID"}));

@@ -4,9 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <fstream>
 #include <functional>
+#include <map>
 
 #include "base/bucket/unkind_store.hpp"
+#include "edl/core/storage_error.hpp"
+#include "scratch_directory.hpp"
 
 namespace store_test {
 
@@ -58,8 +62,8 @@ TEST_CASE("bursts of 503, silence and cut answers are no errors, and no byte com
     if (i < 5) return unkind_store::refuse(w, i % 2 ? 500 : 503, "SlowDown"), true;
     if (i % 2) return false;
     // Some bytes of the answer, and then none.
-    std::size_t const from = std::stoul(r.field("Range").substr(6));
-    std::string const& all = self->objects.at("k");
+    std::string const range = r.field("Range"), all = self->objects.at("k");
+    std::size_t const from = range.empty() ? 0 : std::stoul(range.substr(6));
     w.send("HTTP/1.1 206 Partial\r\nETag: " + self->tag_of("k") + "\r\nContent-Range: bytes " +
            std::to_string(from) + "-" + std::to_string(all.size() - 1) + "/" + std::to_string(all.size()) +
            "\r\nContent-Length: " + std::to_string(all.size() - from) + "\r\n\r\n" + all.substr(from, 1000));
@@ -241,6 +245,204 @@ TEST_CASE("a redirection is not followed, and what it would send is not sent") {
     CHECK(double_.requests() == 1);
   }
   CHECK(other.requests() == 0);
+}
+
+namespace {
+
+struct file {
+  scratch dir;
+  std::string text;
+  explicit file(std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i) text += char('a' + i * i % 23);
+    std::ofstream(dir / "f", std::ios::binary) << text;
+  }
+  edl::input_file open() const { return edl::input_file(dir / "f"); }
+};
+
+edl::bucket::store_options in_parts(unkind_store const& of) {
+  auto o = of.options();
+  o.part = 1000;
+  return o;
+}
+
+bool writes(request const& r) { return r.method == "PUT" || r.method == "POST"; }
+
+}  // namespace
+
+TEST_CASE("an object is written, replaced and removed, and its conditions hold") {
+  unkind_store double_;
+  store const s("box", double_.options());
+  auto const first = s.put("a b/k+", "one");
+  REQUIRE(first);
+  CHECK(first->size == 3);
+  CHECK(first->etag == s.find("a b/k+")->etag);
+  CHECK(read(s, *first) == "one");
+  CHECK_FALSE(s.put("a b/k+", "two", {.absent = true}));
+  CHECK_FALSE(s.put("a b/k+", "two", {.etag = "\"other\""}));
+  CHECK_FALSE(s.put("none", "two", {.etag = first->etag}));
+  CHECK(double_.objects == std::map<std::string, std::string>{{"a b/k+", "one"}});
+  auto const second = s.put("a b/k+", "two", {.etag = first->etag});
+  REQUIRE(second);
+  CHECK(read(s, *second) == "two");
+  CHECK(s.put("empty", "", {.absent = true})->size == 0);
+  CHECK(s.find("empty")->size == 0);
+  s.remove("a b/k+");
+  s.remove("a b/k+");
+  CHECK_FALSE(s.find("a b/k+"));
+}
+
+TEST_CASE("a large file is uploaded in parts, which come whole and in order") {
+  for (std::size_t const bytes : {0, 1, 1000, 1001, 7654}) {
+    CAPTURE(bytes);
+    unkind_store double_;
+    file const f(bytes);
+    store const s("box", in_parts(double_));
+    auto const made = s.put("k", f.open(), {.absent = true});
+    REQUIRE(made);
+    CHECK(made->size == bytes);
+    CHECK(made->etag == double_.tag_of("k"));
+    CHECK(double_.objects.at("k") == f.text);
+    CHECK(double_.begun == (bytes > 1000));
+    CHECK(double_.uploads.empty());
+    CHECK_FALSE(s.put("k", f.open(), {.absent = true}));
+    CHECK(double_.uploads.empty());
+  }
+}
+
+TEST_CASE("a write whose reply is lost is recognised as one's own") {
+  // The first so many writes take place, and their replies are lost; in bursts with 503.
+  file const f(3500);
+  for (bool const large : {false, true})
+    for (int const lost : {1, 2, 3}) {
+      CAPTURE(large);
+      CAPTURE(lost);
+      unkind_store* self = nullptr;
+      std::map<std::string, int> tries;
+      unkind_store double_([&](request const& r, wire& w) {
+        if (!writes(r)) return false;
+        std::lock_guard const lock(self->mutex);
+        int const n = tries[r.method + r.target]++;
+        if (n % 2 == 1) return unkind_store::refuse(w, 503, "SlowDown"), true;
+        if (n / 2 >= lost) return false;
+        return self->serve_silently(r, w), true;
+      });
+      self = &double_;
+      store const s("box", in_parts(double_));
+      auto const put = [&](edl::bucket::only_if const& what) {
+        tries.clear();
+        return large ? s.put("k", f.open(), what) : s.put("k", "new", what);
+      };
+      auto const made = put({.absent = true});
+      REQUIRE(made);
+      CHECK(read(s, *made) == (large ? f.text : "new"));
+      CHECK_FALSE(put({.absent = true}));
+      auto const again = put({.etag = made->etag});
+      REQUIRE(again);
+      CHECK(again->etag == s.find("k")->etag);
+    }
+}
+
+TEST_CASE("a write whose reply is lost, and which another one has replaced, is not one's own") {
+  unkind_store* self = nullptr;
+  int n = 0;
+  unkind_store double_([&](request const& r, wire& w) {
+    if (r.method != "PUT" || n++ > 0) return false;
+    self->serve_silently(r, w);
+    self->objects["k"] = "other";
+    self->marks["k"] = "theirs";
+    return true;
+  });
+  self = &double_;
+  store const s("box", double_.options());
+  CHECK_FALSE(s.put("k", "mine", {.absent = true}));
+  CHECK(double_.objects.at("k") == "other");
+}
+
+TEST_CASE("an upload that fails leaves no parts, and says which part it was") {
+  file const f(5000);
+  for (char const* where : {"partNumber=3", "uploadId=id%2B1"}) {
+    CAPTURE(where);
+    unkind_store double_([&](request const& r, wire& w) {
+      bool const here = writes(r) && r.target.ends_with(where);
+      return here && (unkind_store::refuse(w, 403, "AccessDenied"), true);
+    });
+    store const s("box", in_parts(double_));
+    CHECK(says(thrown([&] { s.put("k", f.open()); }),
+               {"s3://box/k", where[0] == 'p' ? ", part 3 of 5: " : ": ", "403 AccessDenied", "(request R1)",
+                "needs s3:PutObject"}));
+    CHECK(double_.begun == 1);
+    CHECK(double_.uploads.empty());
+    CHECK(double_.objects.empty());
+  }
+  // The store never takes a part.
+  unkind_store busy([&](request const& r, wire& w) {
+    return r.target.ends_with("partNumber=2") && (unkind_store::refuse(w, 503, "SlowDown"), true);
+  });
+  auto o = in_parts(busy);
+  o.retry_timeout = std::chrono::milliseconds(20);
+  CHECK(says(thrown<edl::storage_error>([&] { store("box", o).put("k", f.open()); }),
+             {"s3://box/k, part 2 of 5: ", "503 SlowDown", "requested "}));
+  CHECK(busy.uploads.empty());
+}
+
+TEST_CASE("a store that replies 200 and then an error has not joined the parts") {
+  file const f(2500);
+  for (char const* code : {"InternalError", "EntityTooSmall"}) {
+    int n = 0;
+    unkind_store double_([&](request const& r, wire& w) {
+      if (r.method != "POST" || r.target.ends_with("uploads=") || n++ > 2) return false;
+      std::string const text = std::string("  <Error><Code>") + code + "</Code><Message>no</Message></Error>";
+      w.send("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text);
+      return true;
+    });
+    store const s("box", in_parts(double_));
+    if (code[0] == 'I')
+      CHECK(s.put("k", f.open())->size == 2500);
+    else
+      CHECK(says(thrown([&] { s.put("k", f.open()); }),
+                 {"s3://box/k: the parts cannot be joined: EntityTooSmall no"}));
+    CHECK(double_.uploads.empty());
+    CHECK(double_.objects.contains("k") == (code[0] == 'I'));
+  }
+}
+
+TEST_CASE("bytes that are damaged on their way are noticed, there and back") {
+  unkind_store double_([&](request const& r, wire& w) {
+    return r.method == "PUT" && r.target == "/box/bad" &&
+           (unkind_store::refuse(w, 400, "XAmzContentSHA256Mismatch"), true);
+  });
+  store const s("box", double_.options());
+  CHECK(says(thrown([&] { s.put("bad", "x"); }), {"s3://box/bad: ", "400 XAmzContentSHA256Mismatch"}));
+  auto const o = *s.put("k", "123456789");
+  CHECK(read(s, o) == "123456789");
+  double_.sums["k"] = "4waSgw==";  // CRC-32C's check value, e3069283
+  CHECK(read(s, o) == "123456789");
+  for (char const* sum : {"4waSgg==", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="}) {
+    double_.sums["k"] = sum;
+    CHECK(says(thrown([&] { read(s, o); }), {"s3://box/k: the received bytes have the ", sum, "damaged"}));
+  }
+  double_.sums["k"] = "4waSgg==-3";  // of parts
+  CHECK(read(s, o) == "123456789");
+}
+
+TEST_CASE("credentials that expire during an upload are renewed") {
+  file const f(5000);
+  std::atomic<int> n{0};
+  unkind_store double_([&](request const& r, wire& w) {
+    bool const old = r.field("Authorization").find("Credential=A/") != std::string::npos;
+    if (!old || ++n < 3) return false;
+    return unkind_store::refuse(w, 400, "ExpiredToken"), true;
+  });
+  auto o = in_parts(double_);
+  o.find = [first = o.find, &n, &double_] {
+    auto a = first();
+    if (n < 3) return a;
+    std::lock_guard const lock(double_.mutex);
+    a.who.key = double_.user = "N";
+    return a;
+  };
+  CHECK(store("box", o).put("k", f.open())->size == 5000);
+  CHECK(double_.objects.at("k") == f.text);
 }
 
 }  // namespace store_test

@@ -4,6 +4,7 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -30,7 +31,8 @@ inline std::string md5(std::string const& text) {
   return hex;
 }
 
-/// A double of S3 with one bucket, "box", that does to a request what a test says.
+/// A double of S3 with one bucket, "box", that does to a request what a test says. Its requests come one
+/// after the other.
 class unkind_store {
  public:
   /// Returns whether it has answered.
@@ -40,10 +42,19 @@ class unkind_store {
       : fault_(std::move(f)), server_(nullptr, [this](request const& r, wire& w) { answer(r, w); }) {}
 
   std::map<std::string, std::string> objects;
-  std::map<std::string, std::string> tags = {};  ///< ETags that are no MD5 sums
-  std::size_t page = 1000;                       ///< keys of a page of lists
-  std::string user = "A";                        ///< whose requests are taken
-  bool backwards = false;                        ///< keys of a page are out of order
+  std::map<std::string, std::string> tags = {};   ///< ETags that are no MD5 sums
+  std::size_t page = 1000;                        ///< keys of a page of lists
+  std::string user = "A";                         ///< whose requests are taken
+  bool backwards = false;                         ///< keys of a page are out of order
+  std::map<std::string, std::string> sums = {};   ///< that are sent with an object that is read whole
+  std::map<std::string, std::string> marks = {};  ///< what writes have drawn
+  struct upload {
+    std::string key, mark;
+    std::map<int, std::string> parts = {};
+  };
+  std::map<std::string, upload> uploads = {};  ///< that are neither joined nor removed
+  int begun = 0;                               ///< uploads, all together
+  std::recursive_mutex mutex;                  ///< of all this, while a client uses it
 
   int requests() const { return server_.requests(); }
   int connections() const { return server_.connections(); }
@@ -74,28 +85,129 @@ class unkind_store {
   }
 
   void answer(request const& r, wire& w) {
-    if (fault_ && fault_(r, w)) return;
+    if (!fault_ || !fault_(r, w)) serve(r, w);
+  }
+
+  /// Does what is asked, and loses the reply.
+  void serve_silently(request const& r, wire& w) {
+    std::atomic<bool> const stopped{false};
+    wire nowhere(-1, nullptr, stopped);
+    serve(r, nowhere);
+    w.cut();
+  }
+
+  void serve(request const& r, wire& w) {
+    std::lock_guard const lock(mutex);
     if (r.field("Authorization").find("Credential=" + user + "/") == std::string::npos)
       return refuse(w, 403, "InvalidAccessKeyId");
-    auto const mark = r.target.find('?');
+    if (r.field("x-amz-content-sha256") != edl::bucket::sha256(r.body))
+      return refuse(w, 400, "XAmzContentSHA256Mismatch");
+    if (auto const sum = r.field("x-amz-checksum-sha256");
+        !sum.empty() && sum != edl::bucket::base64(edl::bucket::sha256_bytes(r.body)))
+      return refuse(w, 400, "BadDigest");
+    auto const mark = std::min(r.target.find('?'), r.target.size());
     std::string const path = edl::http::decoded(r.target.substr(0, mark));
-    if (path == "/box") return list(r.target.substr(mark + 1), w);
-    std::string const key = path.substr(5);
+    edl::http::request q;
+    q.query = r.target.substr(std::min(mark + 1, r.target.size()));
+    if (path == "/box") return list(q.query, w);
+    std::string const key = path.substr(5), id = q.parameter("uploadId");
+    if (r.method == "POST" && id.empty()) return begin(key, r, w);
+    if (!id.empty()) return go_on(id, q, r, w);
+    if (r.method == "PUT") {
+      if (!holds(r, key, w)) return;
+      sums[key] = r.field("x-amz-checksum-sha256");
+      return keep(key, r.body, r.field("x-amz-meta-edl-write"), w);
+    }
+    if (r.method == "DELETE") {
+      objects.erase(key);
+      return w.send("HTTP/1.1 204 Gone\r\n\r\n");
+    }
+    read(key, r, w);
+  }
+
+ private:
+  bool holds(request const& r, std::string const& key, wire& w) {
+    bool const there = objects.contains(key);
+    auto const wanted = r.field("If-Match");
+    if (!wanted.empty() && !there) return refuse(w, 404, "NoSuchKey"), false;
+    if ((there && r.field("If-None-Match") == "*") || (!wanted.empty() && wanted != tag_of(key)))
+      return refuse(w, 412, "PreconditionFailed"), false;
+    return true;
+  }
+
+  void keep(std::string const& key, std::string text, std::string const& mark, wire& w) {
+    objects[key] = std::move(text);
+    marks[key] = mark;
+    tags.erase(key);
+    w.send("HTTP/1.1 200 OK\r\nETag: " + tag_of(key) + "\r\nContent-Length: 0\r\n\r\n");
+  }
+
+  static void xml(std::string const& text, wire& w) {
+    w.send("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text);
+  }
+
+  void begin(std::string const& key, request const& r, wire& w) {
+    std::string const id = "id+" + std::to_string(++begun);
+    uploads[id] = {key, r.field("x-amz-meta-edl-write")};
+    xml("<InitiateMultipartUploadResult><UploadId>" + id + "</UploadId></InitiateMultipartUploadResult>", w);
+  }
+
+  void go_on(std::string const& id, edl::http::request const& q, request const& r, wire& w) {
+    auto const found = uploads.find(id);
+    if (found == uploads.end()) return refuse(w, 404, "NoSuchUpload");
+    if (r.method == "DELETE") {
+      uploads.erase(found);
+      return w.send("HTTP/1.1 204 Gone\r\n\r\n");
+    }
+    if (r.method == "PUT") {
+      found->second.parts[std::stoi(q.parameter("partNumber"))] = r.body;
+      return w.send("HTTP/1.1 200 OK\r\nETag: \"" + md5(r.body) + "\"\r\nContent-Length: 0\r\n\r\n");
+    }
+    auto const [key, mark, parts] = found->second;
+    if (!holds(r, key, w)) return;
+    std::string all, list;
+    for (auto const& [number, text] : parts) {
+      all += text;
+      list += "<Part><PartNumber>" + std::to_string(number) + "</PartNumber><ETag>\"" + md5(text) +
+              "\"</ETag><ChecksumSHA256>" + edl::bucket::base64(edl::bucket::sha256_bytes(text)) +
+              "</ChecksumSHA256></Part>";
+    }
+    if (r.body.find(">" + list + "</Complete") == std::string::npos) return refuse(w, 400, "InvalidPart");
+    uploads.erase(found);
+    objects[key] = all;
+    marks[key] = mark;
+    tags[key] = "\"" + md5(all) + "-" + std::to_string(parts.size()) + "\"";
+    sums[key] = "c29t-" + std::to_string(parts.size());
+    std::string tag = tags[key];
+    tag = "&quot;" + tag.substr(1, tag.size() - 2) + "&quot;";
+    xml("<CompleteMultipartUploadResult><ETag>" + tag + "</ETag></CompleteMultipartUploadResult>", w);
+  }
+
+  void read(std::string const& key, request const& r, wire& w) {
     auto const found = objects.find(key);
     if (found == objects.end()) return refuse(w, 404, "NoSuchKey");
     if (auto const wanted = r.field("If-Match"); !wanted.empty() && wanted != tag_of(key))
       return refuse(w, 412, "PreconditionFailed");
     std::string const& all = found->second;
-    if (all.empty()) return refuse(w, 416, "InvalidRange", "Content-Range: bytes */0\r\n");
     std::string const range = r.field("Range");
+    std::string head = "ETag: " + tag_of(key) + "\r\n";
+    if (auto const mark = marks.find(key); mark != marks.end())
+      head += "x-amz-meta-edl-write: " + mark->second + "\r\n";
+    if (range.empty()) {
+      if (auto const sum = sums.find(key); sum != sums.end() && r.field("x-amz-checksum-mode") == "ENABLED")
+        head += (sum->second.size() < 40 ? "x-amz-checksum-crc32c: " : "x-amz-checksum-sha256: ") +
+                sum->second + "\r\n";
+      return w.send("HTTP/1.1 200 OK\r\n" + head + "Content-Length: " + std::to_string(all.size()) +
+                    "\r\n\r\n" + all);
+    }
+    if (all.empty()) return refuse(w, 416, "InvalidRange", "Content-Range: bytes */0\r\n");
     std::size_t const from = std::stoul(range.substr(6)),
                       to = std::min(std::stoul(range.substr(range.find('-') + 1)) + 1, all.size());
-    w.send("HTTP/1.1 206 Partial\r\nETag: " + tag_of(key) + "\r\nContent-Range: bytes " +
-           std::to_string(from) + "-" + std::to_string(to - 1) + "/" + std::to_string(all.size()) +
+    w.send("HTTP/1.1 206 Partial\r\n" + head + "Content-Range: bytes " + std::to_string(from) + "-" +
+           std::to_string(to - 1) + "/" + std::to_string(all.size()) +
            "\r\nContent-Length: " + std::to_string(to - from) + "\r\n\r\n" + all.substr(from, to - from));
   }
 
- private:
   void list(std::string const& query, wire& w) {
     edl::http::request const q{.query = query};
     std::string const prefix = q.parameter("prefix"), after = q.parameter("continuation-token");

@@ -57,26 +57,33 @@ EDL_INLINE account find_account(environment const& variable) {
   detail::read_profile(secrets, profile, from);
   detail::read_profile(first_of({"AWS_CONFIG_FILE"}, home + "config"), profile, from);
   account a;
+  a.region =
+      first_of({"AWS_REGION", "AWS_DEFAULT_REGION"}, from["region"].empty() ? a.region : from["region"]);
+  a.endpoint = first_of({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}, from["endpoint_url"]);
+  a.ca_file = variable("AWS_CA_BUNDLE");
+  auto const take = [&](std::optional<role> const& found) {
+    if (!found) return false;
+    a.who = found->who, a.origin = found->origin, a.expires = found->expires;
+    return true;
+  };
   a.who = {variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"), variable("AWS_SESSION_TOKEN")};
   a.origin = "AWS_ACCESS_KEY_ID";
-  if (a.who.key.empty()) {
+  if (a.who.key.empty() && !take(web_identity_role(variable, a.region))) {
     a.who = {from["aws_access_key_id"], from["aws_secret_access_key"], from["aws_session_token"]};
     a.origin = fmt::format("profile '{}' of {}", printable(profile, 100), secrets);
+    if (a.who.key.empty()) take(machine_role(variable));
   }
   if (a.who.key.empty() || a.who.secret.empty())
     throw error(
         fmt::format("{}: no credentials for s3:// paths: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
-                    "write aws_access_key_id and aws_secret_access_key there",
+                    "write aws_access_key_id and aws_secret_access_key there, or give the pod or the machine "
+                    "a role",
                     a.origin));
   // These values become header fields of a request, where a line break would begin another field.
   for (std::string const* text : {&a.who.key, &a.who.secret, &a.who.session})
     for (char c : *text)
       if (c <= ' ' || c == 0x7f)
         throw error(a.origin + ": a credential contains a blank, a line break or a control character");
-  a.region =
-      first_of({"AWS_REGION", "AWS_DEFAULT_REGION"}, from["region"].empty() ? a.region : from["region"]);
-  a.endpoint = first_of({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}, from["endpoint_url"]);
-  a.ca_file = variable("AWS_CA_BUNDLE");
   return a;
 }
 

@@ -41,6 +41,12 @@ class local_copy {
 /// Whether a path names objects: `s3://…`.
 bool names_objects(std::string_view path);
 
+/// Bucket and key of `s3://BUCKET/KEY`.
+std::pair<std::string, std::string> parts_of(std::string const& url);
+
+/// `cache_options::directory`, or the default. Throws error if there is none.
+std::string cache_directory(cache_options const& o);
+
 /// Copies the objects of `url` into the cache, unless they are there: `s3://BUCKET/KEY` an object, or all
 /// below the "folder" KEY/; `s3://BUCKET/PREFIX*.csv` those that match. A copy is named by its bucket and a
 /// hash of all keys, sizes and ETags, so changed objects give a new copy. Processes of one machine share it:

@@ -278,13 +278,6 @@ inline void fetch(store const& from, objects const& what, fs::path const& direct
   if (failed) std::rethrow_exception(failed);
 }
 
-inline fs::path directory_of(cache_options const& o) {
-  if (!o.directory.empty()) return o.directory;
-  if (auto const shared = process_environment("XDG_CACHE_HOME"); !shared.empty()) return shared + "/edl";
-  if (auto const home = process_environment("HOME"); !home.empty()) return home + "/.cache/edl";
-  throw error("s3:// paths are copied, but HOME is not set: name a directory with --data_cache");
-}
-
 }  // namespace detail
 
 EDL_INLINE local_copy::~local_copy() {
@@ -293,11 +286,23 @@ EDL_INLINE local_copy::~local_copy() {
 
 EDL_INLINE bool names_objects(std::string_view path) { return path.starts_with("s3://"); }
 
+EDL_INLINE std::pair<std::string, std::string> parts_of(std::string const& url) {
+  auto const slash = std::min(url.find('/', 5), url.size());
+  return {url.substr(5, slash - 5), url.substr(std::min(slash + 1, url.size()))};
+}
+
+EDL_INLINE std::string cache_directory(cache_options const& o) {
+  if (!o.directory.empty()) return o.directory;
+  if (auto const shared = process_environment("XDG_CACHE_HOME"); !shared.empty()) return shared + "/edl";
+  if (auto const home = process_environment("HOME"); !home.empty()) return home + "/.cache/edl";
+  throw error("s3:// paths are copied, but HOME is not set: name a directory with --data_cache");
+}
+
 EDL_INLINE local_copy copy_of(std::string const& url, cache_options const& o) try {
   namespace fs = std::filesystem;
-  auto const slash = std::min(url.find('/', 5), url.size());
-  store const from(url.substr(5, slash - 5), o.store);
-  auto const what = detail::find_objects(from, url, url.substr(std::min(slash + 1, url.size())));
+  auto const [bucket, key] = parts_of(url);
+  store const from(bucket, o.store);
+  auto const what = detail::find_objects(from, url, key);
   if (what.bytes > o.most_bytes)
     throw error(
         fmt::format("{}: {} objects have {} bytes, but --data_cache_size is {}: raise it, or name fewer", url,
@@ -305,8 +310,7 @@ EDL_INLINE local_copy copy_of(std::string const& url, cache_options const& o) tr
   std::string all = from.endpoint() + "\n" + what.base;
   for (object const& one : what.all) all += fmt::format("\n{} {} {}", one.key, one.size, one.etag);
   std::string const name = fmt::format("{}-{}", from.bucket(), sha256(all).substr(0, 16));
-  fs::path const directory = detail::directory_of(o), copy = directory / name,
-                 part = directory / (name + ".part");
+  fs::path const directory = cache_directory(o), copy = directory / name, part = directory / (name + ".part");
   fs::create_directories(directory);
   detail::file_lock lock((directory / (name + ".lock")).string());
   auto const done = [&] {

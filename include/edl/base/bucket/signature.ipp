@@ -50,12 +50,20 @@ inline std::string canonical_query(std::string_view query) {
 
 }  // namespace detail
 
-EDL_INLINE std::string sha256(std::string_view text) {
+EDL_INLINE std::string base64(std::string_view bytes) {
+  std::string out((bytes.size() + 2) / 3 * 4 + 1, '\0');  // OpenSSL adds a zero
+  int const size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                                   reinterpret_cast<unsigned char const*>(bytes.data()), int(bytes.size()));
+  out.resize(std::size_t(size));
+  return out;
+}
+
+EDL_INLINE std::string sha256_bytes(std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> out;
   unsigned size = 0;
   if (EVP_Digest(text.data(), text.size(), out.data(), &size, EVP_sha256(), nullptr) != 1)
     throw error("OpenSSL makes no SHA-256");
-  return hexadecimal({reinterpret_cast<char const*>(out.data()), size});
+  return {reinterpret_cast<char const*>(out.data()), size};
 }
 
 EDL_INLINE void sign(http::question& q, std::string_view host, credentials const& who,
@@ -65,7 +73,9 @@ EDL_INLINE void sign(http::question& q, std::string_view host, credentials const
   char moment[20];
   std::strftime(moment, sizeof moment, "%Y%m%dT%H%M%SZ", &utc);
   std::string const day(moment, 8), scope = fmt::format("{}/{}/s3/aws4_request", day, region);
-  q.headers.emplace_back("x-amz-content-sha256", sha256(q.body));
+  if (std::ranges::find(q.headers, "x-amz-content-sha256", &http::fields::value_type::first) ==
+      q.headers.end())
+    q.headers.emplace_back("x-amz-content-sha256", sha256(q.body));
   q.headers.emplace_back("x-amz-date", moment);
   if (!who.session.empty()) q.headers.emplace_back("x-amz-security-token", who.session);
   std::map<std::string, std::string> fields{{"host", std::string(host)}};

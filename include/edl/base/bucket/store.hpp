@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "edl/base/bucket/account.hpp"
+#include "edl/core/input_file.hpp"
 
 namespace edl::bucket {
 
@@ -21,10 +22,18 @@ struct object {
   std::string etag;        ///< as sent, with quotation marks
 };
 
+/// What must hold for a write to take place. The store decides, atomically.
+struct only_if {
+  bool absent = false;    ///< there is no object of this key
+  std::string etag = {};  ///< this is the object's ETag; empty: it may be any
+};
+
 struct store_options {
   std::chrono::milliseconds timeout{30'000};         ///< until a response begins, and of silence within one
   std::chrono::milliseconds retry_timeout{120'000};  ///< for retries since the last received byte
   std::chrono::milliseconds first_pause{200}, longest_pause{10'000};
+  std::uint64_t part = 8 << 20;  ///< bytes of a part of an upload; AWS takes none below 5 MiB but the last
+  int connections = 4;           ///< at a time, of one upload
   std::function<std::time_t()> now = [] { return std::time(nullptr); };
   std::function<account()> find = [] { return find_account(); };  ///< called again when credentials expire
 };
@@ -32,7 +41,10 @@ struct store_options {
 /// The objects of one bucket, by S3's interface over HTTP/1.1: AWS by the bucket's own host name, and any
 /// other endpoint by paths. It retries temporary failures with growing pauses: an unreachable or silent
 /// server, a broken connection, 429, 500 and 502 to 504 (SlowDown). Errors are edl::error, and name bucket,
-/// key, status, S3's code and request id, and the remedy.
+/// key, status, S3's code and request id, and the remedy; a temporary failure that lasts is storage_error.
+///
+/// Everything that is written carries its SHA-256, which the store verifies and keeps. What is read whole is
+/// compared with the SHA-256 or CRC-32C that the store sends, if it sends one.
 ///
 /// Thread safety: safe; each call has a connection for itself.
 class store {
@@ -54,6 +66,20 @@ class store {
   /// object has changed since it was found.
   void read(object const& of, std::uint64_t from, std::uint64_t to,
             std::function<void(std::string_view)> const& take) const;
+
+  /// Writes an object, which other readers see whole or not at all, and returns it. Returns nothing if
+  /// `what` does not hold. A write whose reply was lost is repeated, and recognised if it had taken place
+  /// after all: then a condition that no longer holds because of it is no failure. Without a condition, a
+  /// repeated write may replace what another writer has put there meanwhile. Large files are uploaded in
+  /// parts, several at a time, which the store joins; after an error they are removed.
+  std::optional<object> put(std::string const& key, std::string_view text, only_if const& what = {}) const;
+  std::optional<object> put(std::string const& key, input_file const& from, only_if const& what = {}) const;
+
+  /// Throws error if the account may not write an object of this key. Writes none.
+  void check_writable(std::string const& key) const;
+
+  /// Removes an object, if there is one.
+  void remove(std::string const& key) const;
 
  private:
   struct implementation;

@@ -2,22 +2,29 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <openssl/evp.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <exception>
 #include <mutex>
 #include <random>
 #include <set>
+#include <span>
+#include <thread>
 #include <utility>
 
+#include "edl/base/bucket/service.hpp"
 #include "edl/base/bucket/store.hpp"
 #include "edl/base/http/client/backoff.hpp"
-#include "edl/base/net/security/certificates.hpp"
+#include "edl/compute/data/format/compression.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/storage_error.hpp"
 #include "edl/core/text.hpp"
 
 namespace edl::bucket {
@@ -25,43 +32,30 @@ namespace detail {
 
 inline constexpr std::size_t longest_page = 16 << 20, longest_refusal = 64 << 10, most_objects = 1'000'000,
                              most_empty_pages = 100;
-
-// The text of the first element with this name. S3 writes the elements that we read without attributes and
-// comments.
-inline std::string_view element(std::string_view xml, std::string_view name) {
-  auto const open = fmt::format("<{}>", name), close = fmt::format("</{}>", name);
-  auto const begin = xml.find(open);
-  if (begin == xml.npos) return {};
-  auto const end = xml.find(close, begin);
-  return end == xml.npos ? std::string_view() : xml.substr(begin + open.size(), end - begin - open.size());
-}
-
-// Decodes XML's entities.
-inline std::string plain(std::string_view text) {
-  static constexpr std::pair<std::string_view, char> entities[] = {
-      {"&amp;", '&'},   {"&lt;", '<'},  {"&gt;", '>'},  {"&quot;", '"'},
-      {"&apos;", '\''}, {"&#34;", '"'}, {"&#39;", '\''}};
-  std::string out;
-  while (!text.empty()) {
-    auto const* const found =
-        std::ranges::find_if(entities, [&](auto const& e) { return text.starts_with(e.first); });
-    bool const one = found != std::end(entities);
-    out.push_back(one ? found->second : text.front());
-    text.remove_prefix(one ? found->first.size() : 1);
-  }
-  return out;
-}
+inline constexpr std::uint64_t most_parts = 10'000, largest_object = std::uint64_t{5} << 40;  // S3's
+// Bytes of a request that are sent within a millisecond at least.
+inline constexpr std::size_t slowest_line = 128;
+// For removing an upload that has failed.
+inline constexpr std::chrono::milliseconds last_tries{5'000};
+// Seconds before the end of credentials, and between two tries.
+inline constexpr std::time_t renew_before = 300, renew_again = 20;
+// Metadata of an object: a number that its write has drawn.
+inline constexpr char const* write_mark = "x-amz-meta-edl-write";
 
 // S3's error message, with a remedy.
 struct refusal {
   int status = 0;
   std::string code, message, request, region;
 
-  bool passes() const { return status == 429 || status == 500 || (status >= 502 && status <= 504); }
+  // 409: another writer is at it at the same time.
+  bool passes() const {
+    return status == 429 || status == 500 || (status >= 502 && status <= 504) ||
+           (status == 409 && (code == "ConditionalRequestConflict" || code == "OperationAborted"));
+  }
   bool expired() const {
     return code == "ExpiredToken" || code == "InvalidToken" || code == "TokenRefreshRequired";
   }
-  std::string way_out(account const& a) const {
+  std::string way_out(account const& a, bool writes) const {
     if (expired()) return fmt::format("the credentials of {} have expired: renew them", a.origin);
     if (code == "RequestTimeTooSkewed") return "this machine's clock is wrong: set it";
     if (code == "NoSuchBucket") return "is its name right, and is AWS_ENDPOINT_URL its store?";
@@ -70,6 +64,14 @@ struct refusal {
                             : fmt::format("the bucket lies in another region: set AWS_REGION={}", region);
     if (code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch")
       return fmt::format("the credentials of {} do not belong to a user of this store", a.origin);
+    if (status == 403 && writes)
+      return fmt::format(
+          "the user of {} needs s3:PutObject, s3:GetObject, s3:DeleteObject and s3:AbortMultipartUpload of "
+          "the bucket's objects",
+          a.origin);
+    if (status == 507 || code == "QuotaExceeded") return "make room in the bucket, or name another one";
+    if (status == 501 && writes)
+      return "this store lacks a kind of write that edl needs: name a bucket of another one";
     if (status == 412)
       return "it has changed since the job found it: start again, with objects that do not change";
     if (status == 403)
@@ -84,6 +86,59 @@ struct passing : error {
   using error::error;
 };
 
+// What a request may meet.
+struct manner {
+  std::vector<int> known = {};  // statuses that are returned: 404, 412, 416
+  bool writes = false;
+  std::optional<std::chrono::milliseconds> retries = {};  // instead of `store_options::retry_timeout`
+};
+
+// The sum of an object that is read whole, which a store may send with it. Sums of parts contain a '-'.
+class sum_check {
+ public:
+  void begin(http::response_parser const& head) {
+    crc_ = 0, crc_wanted_ = head.field("x-amz-checksum-crc32c"), sha_wanted_ = "";
+    auto const sha = head.field("x-amz-checksum-sha256");
+    if (sha.find('-') != sha.npos || sha.empty()) return;
+    sum_.reset(EVP_MD_CTX_new());
+    if (sum_ && EVP_DigestInit_ex(sum_.get(), EVP_sha256(), nullptr) == 1) sha_wanted_ = sha;
+  }
+  void add(std::string_view part) {
+    if (!sha_wanted_.empty())
+      EVP_DigestUpdate(sum_.get(), part.data(), part.size());
+    else if (!crc_wanted_.empty())
+      crc_ = data::detail::crc32c(part, crc_);
+  }
+  void end(std::string const& what) {
+    std::string const& wanted = sha_wanted_.empty() ? crc_wanted_ : sha_wanted_;
+    std::string got;
+    if (wanted.empty() || wanted.find('-') != wanted.npos) return;
+    if (!sha_wanted_.empty()) {
+      std::array<unsigned char, EVP_MAX_MD_SIZE> out;
+      unsigned size = 0;
+      EVP_DigestFinal_ex(sum_.get(), out.data(), &size);
+      got.assign(reinterpret_cast<char const*>(out.data()), size);
+    } else {
+      for (int shift = 24; shift >= 0; shift -= 8) got += char(crc_ >> shift & 0xff);
+    }
+    if (got = base64(got); got != wanted)
+      throw error(
+          fmt::format("{}: the received bytes have the {} {}, but the store sends {}: they were damaged "
+                      "on their way, or in the store",
+                      what, sha_wanted_.empty() ? "CRC-32C" : "SHA-256", got, printable(wanted, 100)));
+  }
+
+ private:
+  std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> sum_{nullptr, EVP_MD_CTX_free};
+  std::uint32_t crc_ = 0;
+  std::string crc_wanted_, sha_wanted_;
+};
+
+inline std::string new_mark() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
+}
+
 }  // namespace detail
 
 struct store::implementation {
@@ -91,7 +146,8 @@ struct store::implementation {
   store_options const set;
   mutable std::mutex mutex;
   mutable account now;
-  std::string path;  // before a key
+  mutable std::time_t look_again = 0;  // seconds since 1970, for credentials
+  std::string path;                    // before a key
   std::string endpoint;
   std::unique_ptr<http::client> line;
 
@@ -112,36 +168,38 @@ struct store::implementation {
                   .other_name = ", or another AWS_ENDPOINT_URL",
                   .other_authority = ", and AWS_CA_BUNDLE the file of its authority"};
     path = to.at.prefix + (host ? "/" : "/" + bucket + "/");
-    bool const tls = to.at.tls;
-    line = std::make_unique<http::client>(std::move(to));
-    if (!tls) return;
-    net::pem ca{{}, "AWS_CA_BUNDLE=" + now.ca_file};
-    if (!now.ca_file.empty()) {
-      std::ifstream in(now.ca_file);
-      ca.text.assign(std::istreambuf_iterator<char>(in), {});
-      if (ca.text.empty()) throw error(ca.name + ": no such file, or it is empty");
-    }
-    line->use(net::load_trust({.authorities = std::move(ca)}));
+    line = detail::make_line(std::move(to), now.ca_file);
   }
 
   std::string name(std::string const& key) const {
     return fmt::format("s3://{}/{}", bucket, printable(key, 300));
   }
 
+  void find_again() const try { now = set.find(); } catch (error const& e) {
+    throw error(fmt::format("s3://{}: {}", bucket, e.what()));
+  }
+
+  // Credentials that end soon are renewed. If that fails, the old ones serve until they end.
   account known() const {
     std::lock_guard const lock(mutex);
+    auto const time = set.now();
+    if (now.expires > 0 && time >= std::max(now.expires - detail::renew_before, look_again)) try {
+        look_again = time + detail::renew_again;
+        find_again();
+      } catch (error const&) {
+        if (time >= now.expires) throw;
+      }
     return now;
   }
 
   // Whether there are credentials other than the refused ones.
   bool renewed(account const& refused) const {
     std::lock_guard const lock(mutex);
-    if (now.who.key == refused.who.key && now.who.session == refused.who.session) now = set.find();
+    if (now.who.key == refused.who.key && now.who.session == refused.who.session) find_again();
     return now.who.key != refused.who.key || now.who.session != refused.who.session;
   }
 
-  // Sends one request. A reply that is not 2xx is thrown, as `passing` or as an error, except for 404 and 416
-  // of a key, which are returned.
+  // Sends one request. A reply that is not 2xx fills `refused`. Throws `passing` if there is none.
   http::response_parser once(http::question q, std::string const& what, account const& with,
                              http::client::sink const& take, detail::refusal& refused) const {
     sign(q, line->server().at.authority, with.who, with.region, set.now());
@@ -154,7 +212,8 @@ struct store::implementation {
     };
     auto head = [&] {
       try {
-        return line->ask(q, http::limit::of(set.timeout), sink, sent, set.timeout);
+        auto const time = set.timeout + std::chrono::milliseconds(q.body.size() / detail::slowest_line);
+        return line->ask(q, http::limit::of(time), sink, sent, set.timeout);
       } catch (http::unreachable const& e) {
         throw detail::passing(fmt::format("{}: {}", what, e.what()));
       }
@@ -166,12 +225,14 @@ struct store::implementation {
     return head;
   }
 
-  // Retries until a reply is not a transient failure. `progress`: bytes received so far, over all tries.
+  // Retries until a reply is not a transient failure. Any other reply that is not 2xx is thrown, unless it is
+  // known and about a key. `progress`: bytes received so far, over all tries.
   template <class Make>
   http::response_parser ask(Make&& make, std::string const& what, http::client::sink const& take,
-                            std::uint64_t const& progress, bool may_miss = false) const {
+                            std::uint64_t const& progress, detail::manner const& how = {}) const {
     http::backoff pauses(set.first_pause, set.longest_pause, std::random_device()());
-    auto end = clock::now() + set.retry_timeout;
+    auto const time = how.retries.value_or(set.retry_timeout);
+    auto end = clock::now() + time;
     std::uint64_t before = progress;
     bool renewed_once = false;
     for (int tries = 1;; ++tries) {
@@ -181,9 +242,9 @@ struct store::implementation {
       try {
         auto head = once(make(), what, with, take, refused);
         if (refused.status == 0) return head;
-        bool const missing = refused.status == 404 && refused.code != "NoSuchBucket";
-        if (may_miss && (missing || refused.status == 416)) return head;
-        auto const out = refused.way_out(with);
+        bool const known = std::ranges::find(how.known, refused.status) != how.known.end();
+        if (known && refused.code != "NoSuchBucket") return head;
+        auto const out = refused.way_out(with, how.writes);
         why = fmt::format(
             "{}: the object store {} replies {}{}{}{}{}{}", what, line->server().at.url(), refused.status,
             refused.code.empty() ? "" : " " + printable(refused.code, 100),
@@ -198,15 +259,158 @@ struct store::implementation {
       if (progress != before) {
         before = progress;
         pauses.reset();
-        end = clock::now() + set.retry_timeout;
+        end = clock::now() + time;
       }
       if (!line->pause(pauses.next(), end))
-        throw error(fmt::format("{}; requested {} times, the last {} s without success", why, tries,
-                                double(set.retry_timeout.count()) / 1000));
+        throw storage_error(EIO, fmt::format("{}; requested {} times, the last {} s without success", why,
+                                             tries, double(time.count()) / 1000));
     }
   }
 
   std::string target_of(std::string const& key) const { return path + http::percent_encoded(key, "/"); }
+
+  // A request that writes. `mark`: of the write; a condition makes the store decide.
+  static http::question writing(char const* method, std::string target, std::string const& mark,
+                                only_if const& what, std::string body = {}) {
+    http::question q{method, std::move(target), {}, std::move(body)};
+    if (!mark.empty()) q.headers.emplace_back(detail::write_mark, mark);
+    if (what.absent) q.headers.emplace_back("If-None-Match", "*");
+    if (!what.etag.empty()) q.headers.emplace_back("If-Match", what.etag);
+    if (q.body.empty()) q.headers.emplace_back("Content-Length", "0");
+    return q;
+  }
+
+  // The object that the write with this mark has made, if it is still there.
+  std::optional<object> made_by(std::string const& mark, std::string const& key, std::uint64_t size) const {
+    auto const make = [&] { return http::question{"GET", target_of(key)}; };
+    auto const head = ask(make, name(key), [](auto&, auto) { return false; }, 0, {.known = {404}});
+    if (head.code() == 404 || head.field(detail::write_mark) != mark) return std::nullopt;
+    return object{key, size, std::string(head.field("etag"))};
+  }
+
+  // Sends a part, or a small object, with its SHA-256.
+  http::response_parser send(std::string const& what, std::string const& target, std::string_view text,
+                             std::string const& digest, std::string const& mark, only_if const& when,
+                             std::vector<int> const& known) const {
+    std::string const hash = hexadecimal(digest), sum = base64(digest);
+    auto const make = [&] {
+      auto q = writing("PUT", target, mark, when, std::string(text));
+      q.headers.emplace_back("x-amz-content-sha256", hash);
+      q.headers.emplace_back("x-amz-checksum-sha256", sum);
+      return q;
+    };
+    auto head = ask(make, what, [](auto&, auto) { return true; }, 0, {.known = known, .writes = true});
+    if (auto const tag = head.field("etag");
+        head.code() < 300 && (tag.empty() || tag.find_first_of("<>&") != tag.npos))
+      throw error(fmt::format("{}: the reply has no valid ETag ('{}')", what, printable(tag, 100)));
+    return head;
+  }
+
+  // Sends a short text, and returns the reply's.
+  std::pair<int, std::string> post(std::string const& what, http::question const& q,
+                                   std::vector<int> const& known) const {
+    std::string text;
+    auto const make = [&] {
+      text.clear();
+      return q;
+    };
+    auto const take = [&](auto&, std::string_view part) {
+      text.append(part);
+      if (text.size() > detail::longest_refusal) throw error(what + ": the reply is longer than 64 KiB");
+      return true;
+    };
+    int const code = ask(make, what, take, 0, {.known = known, .writes = true}).code();
+    return {code, std::move(text)};
+  }
+
+  // Uploads the parts of a file, several at a time, and returns what joins them.
+  std::string send_parts(std::string const& what, std::string const& target, input_file const& from,
+                         std::uint64_t size_of_part) const {
+    struct part {
+      std::string tag, sum;
+    };
+    std::vector<part> parts((from.size() + size_of_part - 1) / size_of_part);
+    std::atomic<std::size_t> next{0};
+    std::atomic<bool> stopped{false};
+    std::mutex failing;
+    std::exception_ptr failed;
+    auto const work = [&] {
+      for (std::size_t i; !stopped && (i = next++) < parts.size();) try {
+          std::uint64_t const at = i * size_of_part;
+          std::string text(std::size_t(std::min(size_of_part, from.size() - at)), '\0');
+          from.read(at, std::as_writable_bytes(std::span(text)));
+          std::string const digest = sha256_bytes(text);
+          auto const head = send(fmt::format("{}, part {} of {}", what, i + 1, parts.size()),
+                                 fmt::format("{}&partNumber={}", target, i + 1), text, digest, "", {}, {});
+          parts[i] = {std::string(head.field("etag")), base64(digest)};
+        } catch (...) {
+          std::lock_guard const lock(failing);
+          if (!failed) failed = std::current_exception();
+          stopped = true;
+        }
+    };
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t i = 1; i < std::min(std::size_t(set.connections), parts.size()); ++i)
+        threads.emplace_back(work);
+      work();
+    }
+    if (failed) std::rethrow_exception(failed);
+    std::string all = R"(<CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">)";
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      all += fmt::format(
+          "<Part><PartNumber>{}</PartNumber><ETag>{}</ETag><ChecksumSHA256>{}</ChecksumSHA256></Part>", i + 1,
+          parts[i].tag, parts[i].sum);
+    return all + "</CompleteMultipartUpload>";
+  }
+
+  // Begins an upload, and returns the target of its requests.
+  std::string begin(std::string const& what, std::string const& key, std::string const& mark) const {
+    auto q = writing("POST", target_of(key) + "?uploads=", mark, {});
+    q.headers.emplace_back("x-amz-checksum-algorithm", "SHA256");
+    auto const reply = post(what, q, {}).second;
+    std::string const id = detail::plain(detail::element(reply, "UploadId"));
+    if (id.empty())
+      throw error(fmt::format("{}: the reply is not that of an upload: '{}'", what, printable(reply, 200)));
+    return target_of(key) + "?uploadId=" + http::percent_encoded(id);
+  }
+
+  // Removes the parts of an upload that has failed. What this cannot remove, a rule of the bucket does.
+  void abandon(std::string const& what, std::string const& target) const try {
+    auto const make = [&] { return http::question{"DELETE", target}; };
+    ask(make, what, [](auto&, auto) { return true; }, 0,
+        {.known = {404}, .writes = true, .retries = detail::last_tries});
+  } catch (error const&) {
+  }
+
+  // Joins the parts of an upload. Returns nothing if the condition does not hold.
+  std::optional<object> join(std::string const& what, std::string const& target, std::string const& list,
+                             std::string const& key, std::uint64_t size, std::string const& mark,
+                             only_if const& when) const {
+    http::backoff pauses(set.first_pause, set.longest_pause, std::random_device()());
+    for (auto const end = clock::now() + set.retry_timeout;;) {
+      auto const [code, text] = post(what, writing("POST", target, "", when, list), {404, 412});
+      // The upload no longer exists if an earlier try, whose reply was lost, has joined its parts.
+      if (code == 404 || code == 412) {
+        if (auto made = made_by(mark, key, size)) return made;
+        if (code == 412 || !when.etag.empty()) return std::nullopt;
+        throw error(what + ": the store has lost the upload, or somebody has removed it: try again");
+      }
+      // S3 begins its reply before it knows whether it succeeds.
+      if (auto tag = detail::plain(detail::element(text, "ETag"));
+          text.find("<Error>") == text.npos && !tag.empty())
+        return object{key, size, std::move(tag)};
+      std::string const why = fmt::format("{}: the parts cannot be joined: {} {}", what,
+                                          printable(detail::plain(detail::element(text, "Code")), 100),
+                                          printable(detail::plain(detail::element(text, "Message")), 300));
+      auto const failure = detail::element(text, "Code");
+      if (failure == "PreconditionFailed") return made_by(mark, key, size);
+      if (failure != "InternalError" && failure != "SlowDown" && failure != "ServiceUnavailable" &&
+          failure != "ConditionalRequestConflict")
+        throw error(why);
+      if (!line->pause(pauses.next(), end)) throw storage_error(EIO, why);
+    }
+  }
 };
 
 EDL_INLINE store::store(std::string bucket, store_options o)
@@ -218,7 +422,8 @@ EDL_INLINE std::string const& store::endpoint() const { return self_->endpoint; 
 EDL_INLINE std::optional<object> store::find(std::string const& key) const {
   auto const make = [&] { return http::question{"GET", self_->target_of(key), {{"Range", "bytes=0-0"}}}; };
   std::string const what = self_->name(key);
-  auto const head = self_->ask(make, what, [](auto&, auto part) { return part.size() <= 1; }, 0, true);
+  auto const head =
+      self_->ask(make, what, [](auto&, auto part) { return part.size() <= 1; }, 0, {.known = {404, 416}});
   object o{key, 0, std::string(head.field("etag"))};
   if (head.code() == 404) return std::nullopt;
   auto const range = head.code() == 200 ? head.field("content-length") : head.field("content-range");
@@ -305,11 +510,14 @@ EDL_INLINE void store::read(object const& of, std::uint64_t from, std::uint64_t 
     return error(what +
                  ": it has changed since the job found it: start again, with objects that do not change");
   };
+  bool const whole = from == 0 && to == of.size;
   auto const make = [&] {
-    return http::question{"GET",
-                          self_->target_of(of.key),
-                          {{"Range", fmt::format("bytes={}-{}", from, to - 1)}, {"If-Match", of.etag}}};
+    http::question q{"GET", self_->target_of(of.key), {{"If-Match", of.etag}}};
+    if (whole) q.headers.emplace_back("x-amz-checksum-mode", "ENABLED");
+    if (!whole || from > 0) q.headers.emplace_back("Range", fmt::format("bytes={}-{}", from, to - 1));
+    return q;
   };
+  detail::sum_check sum;
   while (from < to) {
     std::uint64_t const first = from;
     bool begun = false;
@@ -319,13 +527,15 @@ EDL_INLINE void store::read(object const& of, std::uint64_t from, std::uint64_t 
         auto const range = head.field("content-range");
         auto const wanted = fmt::format("bytes {}-{}/{}", from, to - 1, of.size);
         if (head.field("etag") != of.etag) throw changed();
-        if (head.code() == 200 && !(from == 0 && to == of.size))
+        if (head.code() == 200 && !(from == 0 && whole))
           throw error(what + ": the store replies with the whole object: it does not support ranges");
         if (head.code() != 200 && range != wanted)
           throw error(fmt::format("{}: the store replies with '{}' instead of '{}'", what,
                                   printable(range, 100), wanted));
+        if (from == 0 && whole) sum.begin(head);
       }
       if (part.size() > to - from) throw error(what + ": the store sends more than was requested");
+      sum.add(part);
       take(part);
       from += part.size();
       return true;
@@ -334,10 +544,60 @@ EDL_INLINE void store::read(object const& of, std::uint64_t from, std::uint64_t 
       begun = false;
       return make();
     };
-    auto const head = self_->ask(again, what, checked, from, true);
+    auto const head = self_->ask(again, what, checked, from, {.known = {404, 416}});
     if (head.code() == 404 || head.code() == 416) throw changed();
     if (from == first) throw error(what + ": the store replies with no bytes");
   }
+  sum.end(what);
+}
+
+EDL_INLINE std::optional<object> store::put(std::string const& key, std::string_view text,
+                                            only_if const& what) const {
+  std::string const mark = detail::new_mark();
+  std::vector<int> known;
+  if (what.absent || !what.etag.empty()) known.push_back(412);
+  if (!what.etag.empty()) known.push_back(404);
+  auto const head =
+      self_->send(self_->name(key), self_->target_of(key), text, sha256_bytes(text), mark, what, known);
+  // The condition may fail because of this very write, if an earlier reply was lost.
+  if (head.code() >= 300) return self_->made_by(mark, key, text.size());
+  return object{key, text.size(), std::string(head.field("etag"))};
+}
+
+EDL_INLINE std::optional<object> store::put(std::string const& key, input_file const& from,
+                                            only_if const& what) const {
+  std::string const name = self_->name(key), mark = detail::new_mark();
+  if (from.size() <= self_->set.part) {
+    std::string text(std::size_t(from.size()), '\0');
+    from.read(0, std::as_writable_bytes(std::span(text)));
+    return put(key, text, what);
+  }
+  if (from.size() > detail::largest_object)
+    throw error(
+        fmt::format("{}: {} has {} bytes, and an object has 5 TiB at most", name, from.path(), from.size()));
+  std::string const target = self_->begin(name, key, mark);
+  try {
+    auto const least = (from.size() + detail::most_parts - 1) / detail::most_parts;
+    std::string const list =
+        self_->send_parts(name, target, from, std::max<std::uint64_t>(self_->set.part, least));
+    auto made = self_->join(name, target, list, key, from.size(), mark, what);
+    if (made) return made;
+  } catch (...) {
+    self_->abandon(name, target);
+    throw;
+  }
+  self_->abandon(name, target);
+  return std::nullopt;
+}
+
+EDL_INLINE void store::check_writable(std::string const& key) const {
+  std::string const name = self_->name(key);
+  self_->abandon(name, self_->begin(name, key, detail::new_mark()));
+}
+
+EDL_INLINE void store::remove(std::string const& key) const {
+  auto const make = [&] { return http::question{"DELETE", self_->target_of(key)}; };
+  self_->ask(make, self_->name(key), [](auto&, auto) { return true; }, 0, {.known = {404}, .writes = true});
 }
 
 }  // namespace edl::bucket

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "edl/base/http/client/client.hpp"
+#include "edl/base/http/client/metadata_service.hpp"
 #include "edl/base/platform/cloud_notice.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -21,10 +21,6 @@
 
 namespace edl::platform {
 namespace detail {
-
-inline constexpr std::size_t longest_reply = 64 << 10;
-inline constexpr std::chrono::milliseconds longest_request{1'000};
-inline constexpr char const* metadata_address = "http://169.254.169.254";
 
 /// A text of a JSON object, printable and short; empty: there is none.
 inline std::string text_of(nlohmann::json const& from, char const* key) {
@@ -40,66 +36,15 @@ struct told {
   std::string (*read)(std::string_view);
 };
 
-/// A cloud's metadata service.
-class metadata_service {
- public:
-  explicit metadata_service(std::string const& address) : line_({.at = parse(address), .name = "metadata"}) {}
-
-  struct reply {
-    int code = 0;  ///< HTTP's; 0: none in time, or none that can be used
-    std::string body = {}, flavor = {};
-  };
-
-  reply ask(std::string method, std::string const& path, http::fields headers,
-            std::function<bool()> const& stopped) {
-    reply r;
-    try {
-      bool sent = false, whole = true;
-      http::question const q{std::move(method), line_.server().at.prefix + path, std::move(headers)};
-      auto const head = line_.ask(
-          q, http::limit::of(longest_request, &stopped),
-          [&](http::response_parser const&, std::string_view piece) {
-            whole = whole && r.body.size() + piece.size() <= longest_reply;
-            if (whole) r.body += piece;
-            return whole;
-          },
-          sent);
-      r.code = whole ? head.code() : 0;
-      r.flavor = head.field("metadata-flavor");
-    } catch (std::exception const&) {  // there is no such service, or it does not speak HTTP
-      r.code = 0;
-    }
-    return r;
-  }
-
- private:
-  static http::endpoint parse(std::string const& address) {
-    http::endpoint at = http::parse_endpoint(address, "a metadata service");
-    if (at.tls)
-      throw error(fmt::format("'{}' is no address of a metadata service: write it as http://host:port",
-                              printable(address, 200)));
-    return at;
-  }
-
-  http::client line_;
-};
-
-/// The address in this variable of the environment, or the usual one.
-inline std::string metadata_at(variable_reader const& variable, char const* name, char const* scheme = "") {
-  std::string const given = variable(name);
-  return given.empty() ? metadata_address : scheme + given;
-}
-
 class aws final : public notice_source {
  public:
-  explicit aws(variable_reader const& variable)
-      : service_(metadata_at(variable, "AWS_EC2_METADATA_SERVICE_ENDPOINT")) {}
+  explicit aws(variable_reader const& variable) : service_(variable) {}
 
   report look(std::function<bool()> const& stopped) override {
     report r;
     for (auto const& [path, read] : {told{"spot/instance-action", read_aws_action},
                                      told{"events/recommendations/rebalance", read_aws_rebalance}}) {
-      auto const answer = get(path, stopped);
+      auto const answer = service_.get(path, stopped);
       if (answer.code == 0 || answer.code == 401) return r;
       if (answer.code == 200) r.notice = read(answer.body);
       r.answered = true;  // 404: there is no notice
@@ -112,34 +57,13 @@ class aws final : public notice_source {
   std::string name() const override { return "AWS's metadata service (IMDSv2)"; }
 
  private:
-  // A token is good for six hours, and may be void before.
-  metadata_service::reply get(std::string const& path, std::function<bool()> const& stopped) {
-    for (int tries = 0;; ++tries) {
-      if (token_.empty()) {
-        auto const token = service_.ask(
-            "PUT", "/latest/api/token",
-            {{"X-aws-ec2-metadata-token-ttl-seconds", "21600"}, {"Content-Length", "0"}}, stopped);
-        // It goes into a header.
-        bool const sound = token.code == 200 && !token.body.empty() && token.body.size() < 1000 &&
-                           std::ranges::all_of(token.body, [](char c) { return c > ' ' && c < 0x7f; });
-        if (!sound) return {};
-        token_ = token.body;
-      }
-      auto answer =
-          service_.ask("GET", "/latest/meta-data/" + path, {{"X-aws-ec2-metadata-token", token_}}, stopped);
-      if (answer.code != 401 || tries > 0) return answer;
-      token_.clear();
-    }
-  }
-
-  metadata_service service_;
-  std::string token_;
+  http::aws_metadata service_;
 };
 
 class gcp final : public notice_source {
  public:
   explicit gcp(variable_reader const& variable)
-      : service_(metadata_at(variable, "GCE_METADATA_HOST", "http://")) {}
+      : service_(http::metadata_address(variable, "GCE_METADATA_HOST", "http://")) {}
 
   report look(std::function<bool()> const& stopped) override {
     report r;
@@ -160,13 +84,13 @@ class gcp final : public notice_source {
   std::string name() const override { return "Google Cloud's metadata service"; }
 
  private:
-  metadata_service service_;
+  http::metadata_service service_;
 };
 
 class azure final : public notice_source {
  public:
   explicit azure(variable_reader const& variable)
-      : service_(metadata_at(variable, "AZURE_POD_IDENTITY_AUTHORITY_HOST")) {}
+      : service_(http::metadata_address(variable, "AZURE_POD_IDENTITY_AUTHORITY_HOST")) {}
 
   report look(std::function<bool()> const& stopped) override {
     http::fields const header{{"Metadata", "true"}};
@@ -187,7 +111,7 @@ class azure final : public notice_source {
   std::string name() const override { return "Azure's metadata service"; }
 
  private:
-  metadata_service service_;
+  http::metadata_service service_;
   std::string machine_;  // the name of this one
 };
 

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edl/base/bucket/place.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/bucket/unkind_store.hpp"
+#include "edl/core/durable_file.hpp"
+#include "edl/core/input_file.hpp"
+#include "scratch_directory.hpp"
+
+namespace place_test {
+
+using edl::bucket::place;
+using test::request, test::says, test::thrown, test::unkind_store, test::wire;
+
+namespace {
+
+edl::bucket::cache_options options(scratch const& dir, unkind_store const& of) {
+  auto o = of.options();
+  o.part = 1000;
+  return {.directory = dir / "cache", .store = o};
+}
+
+}  // namespace
+
+TEST_CASE("a directory and a bucket keep the same files") {
+  scratch const dir;
+  unkind_store double_;
+  double_.objects = {{"other/x", "x"}, {"p/sub/y", "y"}};
+  for (std::string const& path : {dir / "p", std::string("s3://box/p"), std::string("s3://box/p/")}) {
+    CAPTURE(path);
+    place const at(path, options(dir, double_));
+    CHECK(at.names() == (path[0] == 's' ? std::vector<std::string>{} : at.names()));
+    at.check();
+    std::string const large(2345, 'x');
+    for (auto const& [name, text] : {std::pair{"a", std::string("one")}, {"b.csv", large}, {"a", "two"}})
+      at.write(name, [&](std::string const& file) {
+        CHECK(std::filesystem::path(file).filename() == name);
+        edl::replace_file(file, text);
+      });
+    CHECK(thrown([&] { at.write("c", [](std::string const&) { throw edl::error("full"); }); }) == "full");
+    auto names = at.names();
+    std::ranges::sort(names);
+    CHECK(names == std::vector<std::string>{"a", "b.csv"});
+    if (path[0] == 's') {
+      CHECK(double_.objects.at("p/a") == "two");
+      CHECK(double_.objects.at("p/b.csv") == large);
+      CHECK(double_.uploads.empty());
+      CHECK(std::filesystem::is_empty(dir / "cache"));
+    } else {
+      CHECK(edl::input_file(path + "/b.csv").size() == large.size());
+    }
+    for (char const* name : {"a", "b.csv", "a"}) at.remove(name);
+    CHECK(at.names().empty());
+  }
+  CHECK(double_.objects == std::map<std::string, std::string>{{"other/x", "x"}, {"p/sub/y", "y"}});
+}
+
+TEST_CASE("a place that cannot be written is told before anything is written") {
+  scratch const dir;
+  unkind_store double_([](request const& r, wire& w) {
+    return r.method != "GET" && (unkind_store::refuse(w, 403, "AccessDenied"), true);
+  });
+  CHECK(says(thrown([&] { place("s3://box/p", options(dir, double_)).check(); }),
+             {"s3://box/p/", "403 AccessDenied", "needs s3:PutObject"}));
+  CHECK(double_.objects.empty());
+}
+
+}  // namespace place_test
