@@ -8,6 +8,7 @@
 
 #include "compute/device/draw.hpp"
 #include "compute/nn/networks.hpp"
+#include "cuda/expressions.hpp"
 #include "cuda/gpu.hpp"
 #include "edl/compute/nn/loss/on_accelerator.hpp"
 
@@ -48,6 +49,12 @@ constexpr auto of_ids = nn::sequential(
     nn::concat(nn::embedding{.vocabulary = 700, .width = 8}, nn::embedding{.vocabulary = 701, .width = 3}),
     nn::conv2d{.filters = 8, .kernel = {1, 2}}, nn::relu{}, nn::global_average_pool{},
     nn::dense{.units = 10});
+
+/// Layers whose kernels are compiled when they are met, one of which draws random numbers.
+constexpr auto expressions = nn::sequential(
+    nn::image{.height = 6, .width = 5, .channels = 3}, nn::conv2d{.filters = 4, .kernel = 3},
+    nn::layer_norm{}, expressions_test::trained_swish{}, nn::residual(expressions_test::own_dropout{}),
+    expressions_test::all_axes{}, nn::dense{.units = 12}, nn::rms_norm{}, nn::mish{}, nn::dense{.units = 10});
 
 /// One step's loss, results, gradients and state.
 struct step {
@@ -160,6 +167,7 @@ TEST_CASE("dense layers and dropout") { check_network<dense>(9); }
 TEST_CASE("convolutions, pooling and what is done with them in one pass") { check_network<images>(5); }
 TEST_CASE("residual blocks with batch normalisation") { check_network<residual>(4); }
 TEST_CASE("embeddings of ids") { check_network<of_ids>(7); }
+TEST_CASE("layers that are expressions") { check_network<expressions>(5); }
 TEST_CASE("one of every layer") {
   check_network<zoo>(3);
   check_network<fast>(7);

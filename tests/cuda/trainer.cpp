@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/words.hpp"
+#include "cuda/expressions.hpp"
 #include "cuda/gpu.hpp"
 #include "edl/author/model_learner.hpp"
 #include "edl/compute/data/format/example.hpp"
@@ -76,6 +77,15 @@ struct unplaced : pictures<unplaced> {  // only the processor can do it
 };
 
 struct plain : pictures<plain> {};
+
+/// Layers and a loss whose kernels are compiled when they are met.
+struct expressed : pictures<expressed> {
+  static constexpr auto network =
+      nn::sequential(nn::image{.height = 6, .width = 5, .channels = 3}, nn::conv2d{.filters = 4, .kernel = 3},
+                     expressions_test::trained_swish{}, nn::layer_norm{}, expressions_test::own_dropout{},
+                     nn::dense{.units = 3});
+  static constexpr expressions_test::focal loss{};
+};
 
 /// Minibatches of given records, as a loader makes them.
 struct minibatches {
@@ -254,6 +264,18 @@ TEST_CASE("a GPU makes steps of parts at their own rates") {
     CHECK(some[i] - 2 == doctest::Approx(factor * (all[i] - 2)));
   }
   CHECK(all[7] != 2);
+}
+
+TEST_CASE("layers and a loss that are expressions train on a GPU as on the processor") {
+  if (!gpu_or_skip()) return;
+  auto const processor =
+      edl::author::make_trainer<expressed>({.max_batch = 4, .on = edl::worker::device_kind::cpu});
+  course const want(*processor, 6, 3), got = on_gpu<expressed>(edl::worker::keep_samples::automatic);
+  CHECK(distance(got.variables, want.variables) < 1e-4);
+  CHECK(distance(got.predictions, want.predictions) < 1e-4);
+  REQUIRE(got.losses.size() == want.losses.size());
+  for (std::size_t i = 0; i < want.losses.size(); ++i)
+    CHECK(got.losses[i] == doctest::Approx(want.losses[i]).epsilon(1e-4));
 }
 
 TEST_CASE("samples that are kept on the GPU train to the same bits as those that are fed each time") {

@@ -61,6 +61,7 @@ class access {
 /// engines_fail=N             each of cuDNN's plans fails after N times
 /// engine_tires=N             cuDNN's engine N takes a second from the fourth time on, by the clock of
 /// `count_work` count_work                 events tell a millisecond for each piece of work that was done
+/// backwards                  as `reverse`
 /// captures_fail, graphs_fail the end of what is recorded fails; there is no memory for a graph
 std::optional<int> whim(std::string_view name);
 

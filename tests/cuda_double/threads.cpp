@@ -244,11 +244,14 @@ void run(dim3 grid, dim3 block, work const& thread) {
   gridDim = grid;
   blockDim = block;
   std::size_t const n = std::size_t(grid.x) * grid.y * grid.z;
+  bool const before = all().backwards;
+  if (whim("backwards")) all().backwards = true;
   for (std::size_t i = 0; i < n; ++i) {
     std::size_t const b = all().backwards ? n - 1 - i : i;
     blockIdx = {unsigned(b % grid.x), unsigned(b / grid.x % grid.y), unsigned(b / grid.x / grid.y)};
     the_scheduler().run(thread);
   }
+  all().backwards = before;
 }
 
 }  // namespace

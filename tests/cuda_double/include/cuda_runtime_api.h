@@ -75,6 +75,10 @@ using cudaEvent_t = struct CUevent_st*;
 using cudaGraph_t = struct CUgraph_st*;
 using cudaGraphExec_t = struct CUgraphExec_st*;
 using cudaGraphNode_t = struct CUgraphNode_st*;
+using cudaLibrary_t = struct CUlib_st*;
+using cudaKernel_t = struct CUkern_st*;
+enum cudaJitOption : int;
+enum cudaLibraryOption : int;
 using cudaHostFn_t = void (*)(void*);
 
 struct cudaUUID_t {
@@ -166,3 +170,11 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+
+cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, void const* code, cudaJitOption* jit_options,
+                                void** jit_values, unsigned jit_count, cudaLibraryOption* options,
+                                void** values, unsigned count);
+cudaError_t cudaLibraryUnload(cudaLibrary_t library);
+cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, char const* name);
+cudaError_t cudaLaunchKernel(void const* kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared,
+                             cudaStream_t stream);

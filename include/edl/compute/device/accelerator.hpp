@@ -11,6 +11,7 @@
 
 #include "edl/compute/device/backend.hpp"
 #include "edl/compute/device/communicator.hpp"
+#include "edl/compute/device/generated.hpp"
 #include "edl/compute/device/memory_traffic.hpp"
 #include "edl/compute/device/muon_step.hpp"
 #include "edl/compute/device/placement.hpp"
@@ -148,6 +149,12 @@ class accelerator : public backend {
   /// The bytes that operations have read and written since the last call, in the order of their first calls.
   /// A step that is replayed counts once, when it is recorded.
   virtual std::vector<memory_traffic> take_traffic() = 0;
+
+  // ---- Generated kernels ----
+
+  /// Runs kernels, which it compiles when it first meets their program with this shape. Throws edl::error
+  /// with the name of the layer if they do not compile, or if there is no compiler.
+  virtual void run(generated const& what, generated_call const& with) = 0;
 };
 
 }  // namespace edl

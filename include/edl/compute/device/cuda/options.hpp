@@ -16,6 +16,8 @@ struct cuda_options {
   edl::precision precision = precision::float32;
   bool measured =
       true;  ///< kernels of libraries by measurement; otherwise by their rule, the same in every run
+  /// The directory of compiled kernels of expressions; empty: they are compiled anew by each process.
+  std::string compiled;
   /// Is told, once, of a library's kernel that computes something else than it should, and so is left out.
   /// Null: the log is.
   std::function<void(std::string const&)> warn = nullptr;

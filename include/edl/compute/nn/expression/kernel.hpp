@@ -275,13 +275,6 @@ struct loops {
     }(std::make_integer_sequence<int, P.block_count>{});
   }
 
-  static constexpr int sections(int run) {
-    int n = 0;
-    for (int b = 0; b < P.block_count; ++b)
-      if (moment const m = P.blocks[std::size_t(b)].when; m.run == run) n = std::max(n, m.section + 1);
-    return n;
-  }
-
   /// Clears a sum that starts with each sample.
   template <int Run, int Slot, class T>
   [[gnu::always_inline]] static void begin_sample(frame<T> const& f, std::size_t which, std::size_t length) {
@@ -300,7 +293,7 @@ struct loops {
     }(std::make_integer_sequence<int, P.slot_count>{});
     [&]<int... S>(std::integer_sequence<int, S...>) {
       (section<Run, S>(f, which, 0, S % 2 == 0 ? 1 : rows, length, S % 2 == 0 ? length : rows * length), ...);
-    }(std::make_integer_sequence<int, sections(Run)>{});
+    }(std::make_integer_sequence<int, P.sections(Run)>{});
   }
 };
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "edl/compute/nn/expression/cuda_source.hpp"
 #include "edl/compute/nn/expression/operations.hpp"
-#include "edl/compute/nn/expression/run.hpp"
 #include "edl/compute/nn/layer.hpp"
 
 namespace edl::nn {
@@ -57,7 +57,8 @@ constexpr std::string_view name_of_type() {
 
 }  // namespace expression
 
-/// Makes a layer from a forward pass: the compiler derives its gradient. It runs on the processor.
+/// Makes a layer from a forward pass: the compiler derives its gradient. On a GPU it is computed by kernels
+/// that are compiled when they are first used.
 template <is_expression L>
 struct derived {
   L source;
@@ -69,6 +70,7 @@ struct derived {
     else
       return expression::name_of_type<L>();
   }();
+  static constexpr bool portable = true;
   static constexpr bool each_place = expression::compiled<L>::forward.each_place;
   static constexpr bool recomputes = nn::recomputes<L>;
   static constexpr bool reads_y = expression::compiled<L>::backward.reads_result;
@@ -100,31 +102,37 @@ struct derived {
   void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
     using T = typename D::scalar;
     auto const f = now(a.in);
-    bool const training = p.mode == mode::training;
-    constexpr auto const& program = expression::compiled<L>::forward;
-    if constexpr (expression::draws(program))
-      expression::draw_into_kept<T>(p.device, program, a.in, std::size_t(a.batch), a.saved, p.random,
-                                    training);
-    expression::run<program, T>(
-        p.device, {f, a.in, std::size_t(a.batch), a.x, {}, a.parameters, a.y, {}, {}, a.saved, {}, training});
+    random_stream random;
+    if constexpr (expression::draws(expression::compiled<L>::forward)) random = p.random;
+    expression::run<expression::compiled<L>::forward, T>(p.device, {.now = f,
+                                                                    .in = a.in,
+                                                                    .batch = std::size_t(a.batch),
+                                                                    .x = a.x,
+                                                                    .variables = a.parameters,
+                                                                    .y = a.y,
+                                                                    .kept = a.saved,
+                                                                    .training = p.mode == mode::training,
+                                                                    .random = random,
+                                                                    .draws = true,
+                                                                    .name = name});
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
     using T = typename D::scalar;
     auto const f = now(a.in);
     std::span<T> const y{const_cast<T*>(a.y.data()), a.y.size()};
-    expression::run<expression::compiled<L>::backward, T>(p.device, {f,
-                                                                     a.in,
-                                                                     std::size_t(a.batch),
-                                                                     a.x,
-                                                                     a.dy,
-                                                                     a.parameters,
-                                                                     y,
-                                                                     a.dx,
-                                                                     a.gradients,
-                                                                     a.saved,
-                                                                     {},
-                                                                     p.mode == mode::training});
+    expression::run<expression::compiled<L>::backward, T>(p.device, {.now = f,
+                                                                     .in = a.in,
+                                                                     .batch = std::size_t(a.batch),
+                                                                     .x = a.x,
+                                                                     .dy = a.dy,
+                                                                     .variables = a.parameters,
+                                                                     .y = y,
+                                                                     .dx = a.dx,
+                                                                     .gradients = a.gradients,
+                                                                     .kept = a.saved,
+                                                                     .training = p.mode == mode::training,
+                                                                     .name = name});
   }
 
   /// The form with the constants of these options.

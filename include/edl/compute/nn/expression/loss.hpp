@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <type_traits>
 
@@ -57,8 +58,11 @@ struct compiled_loss {
     if constexpr (!wrong.none()) return sizeof(forward_pass_of<L, wrong>) == 0;
     return true;
   }();
-  static constexpr program both =
-      right ? scheduler::backward(operations, deriver(operations, true).result()) : program{};
+  static constexpr program both = [] {
+    program p = right ? scheduler::backward(operations, deriver(operations, true).result()) : program{};
+    p.labels = is_of_classes<L>() ? program::a_class : std::int16_t(listed_labels<L>());
+    return p;
+  }();
 };
 
 }  // namespace expression
@@ -92,6 +96,12 @@ struct derived_loss {
       return l - l == 0;  // neither infinite nor NaN
   }
   static constexpr bool fits(shape output) { return loss_fits<L>(output); }
+  constexpr bool on_host() const {
+    if constexpr (weighs_classes)
+      return source.class_weights.count() > 0;
+    else
+      return false;
+  }
   constexpr bool options_fit(shape output) const {
     expression::form const f = expression::loss_form_of(source, output);
     if constexpr (weighs_classes)

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "edl/compute/device/cpu/basic_cpu.hpp"
@@ -39,6 +40,9 @@ struct call {
   std::span<T> y, dx, gradients, kept;
   view<T> labels{};
   bool training = true;
+  random_stream random{};
+  bool draws = false;       ///< its random numbers, first
+  std::string_view name{};  ///< of the layer or loss, for errors
 };
 
 /// Computes without a device: one thread with its own memory, which grows to the largest size requested.
@@ -242,23 +246,22 @@ constexpr bool draws(program const& p) {
 /// Draws the random numbers of a forward pass into what is kept for the backward pass; zeros outside of
 /// training.
 template <class T>
-void draw_into_kept(basic_backend<T>& on, program const& p, shape in, std::size_t batch, std::span<T> kept,
-                    random_stream const& random, bool training) {
-  auto& cpu = dynamic_cast<basic_cpu<T>&>(on);
+void draw_into_kept(basic_cpu<T>& cpu, program const& p, call<T> const& a) {
+  std::span<T> kept = a.kept;
   for (int k = 0; k < p.kept_count; ++k) {
     node const& n = p.nodes[p.kept[std::size_t(k)]];
-    std::size_t const all = batch * of_sample(n.over, in);
+    std::size_t const all = a.batch * of_sample(n.over, a.in);
     std::span<T> const to = kept.first(all);
     kept = kept.subspan(rounded(all));
     if (!is_random(n.what)) continue;
-    random_stream const own = random.child(std::uint64_t(n.index));
+    random_stream const own = a.random.child(std::uint64_t(n.index));
     constexpr std::size_t lanes = 256;
     std::size_t const groups = (all + lanes - 1) / lanes;
     cpu.share(groups, cpu.parts(groups, 16), [&](std::size_t begin, std::size_t end, int) {
       std::array<std::uint32_t, lanes> drawn;
       for (std::size_t i = begin * lanes; i < std::min(end * lanes, all); i += lanes) {
         std::size_t const count = std::min(lanes, all - i);
-        if (!training) {
+        if (!a.training) {
           std::fill_n(&to[i], count, T(0));
         } else if (n.what == operation::normal) {
           for (std::size_t j = 0; j < count; ++j) to[i + j] = T(own.normal(i + j));
@@ -293,13 +296,13 @@ void run_on(On& cpu, call<T> const& a) {
   numbers_of(P, a, values);
   auto const places = std::size_t(a.in.height) * std::size_t(a.in.width);
   auto const alone = [&]<int Run>() {
-    if constexpr (loops<P>::sections(Run) > 0) {
+    if constexpr (P.sections(Run) > 0) {
       auto const f = bind(P, a, by, values, index, all, cpu.room(0, 0, own).data(), false);
       loops<P>::template sample<Run>(f, 0, places, std::size_t(a.in.channels));
     }
   };
   alone.template operator()<0>();
-  if constexpr (loops<P>::sections(1) > 0) {
+  if constexpr (P.sections(1) > 0) {
     constexpr std::size_t most_threads = 64, part_rows = 64;
     std::size_t const units = P.by_rows ? by.rows : by.samples;
     std::size_t const wanted = std::size_t(cpu.parts(a.batch * a.in.size(), 8 * 1024));
@@ -327,12 +330,6 @@ void run_on(On& cpu, call<T> const& a) {
     join_threads<T>(P, std::span(frames).first(std::size_t(parts)), a.in, by);
   }
   alone.template operator()<2>();
-}
-
-/// Computes a program on a processor.
-template <program const& P, class T>
-void run(basic_backend<T>& on, call<T> const& a) {
-  run_on<P, T>(dynamic_cast<basic_cpu<T>&>(on), a);
 }
 
 }  // namespace edl::nn::expression

@@ -85,6 +85,9 @@ struct program {
   int scalar_count = 0;
   std::array<std::int16_t, 16> kept{};  ///< nodes of the forward pass that the backward pass reads
   int kept_count = 0;
+  std::array<axes, form::most_variables> variables{};
+  std::int16_t labels = one_for_each;  ///< of a record, for a loss: otherwise so many, or
+  static constexpr std::int16_t one_for_each = 0, a_class = -1;
   bool reads_input = false, reads_result = false;
   bool by_rows = true;     ///< samples do not matter, rows do
   bool by_blocks = true;   ///< rows do not matter either
@@ -92,6 +95,12 @@ struct program {
   bool each_place = true;  ///< places are independent
 
   constexpr int memory_of(int n) const { return slot_of[std::size_t(n)]; }
+  constexpr int sections(int run) const {
+    int n = 0;
+    for (int b = 0; b < block_count; ++b)
+      if (moment const m = blocks[std::size_t(b)].when; m.run == run) n = std::max(n, m.section + 1);
+    return n;
+  }
   constexpr moment last() const { return blocks[std::size_t(block_count - 1)].when; }
 };
 
@@ -109,6 +118,7 @@ class scheduler {
     scheduler s;
     for (int i = 0; i < f.nodes.size; ++i) s.p_.nodes.all[std::size_t(i)] = f.nodes[i];
     s.p_.nodes.size = f.nodes.size;
+    s.variables_of(f);
     s.kept_from(backward);
     for (int i = 0; i < backward.kept_count; ++i) s.live_[std::size_t(backward.kept[std::size_t(i)])] = true;
     s.run({f.result, memory::result, 0});
@@ -119,6 +129,7 @@ class scheduler {
   static constexpr program backward(form const& f, derivative const& d) {
     scheduler s;
     s.p_.nodes = d.nodes;
+    s.variables_of(f);
     bool const loss = d.mean >= 0;
     if (loss)
       s.outputs_[std::size_t(s.output_count_++)] = {d.mean, memory::result, 0};
@@ -139,6 +150,10 @@ class scheduler {
   constexpr std::array<int, 3> operands(int i) const { return {at(i).a, at(i).b, at(i).c}; }
   constexpr bool live(int i) const { return live_[std::size_t(i)]; }
 
+  constexpr void variables_of(form const& f) {
+    for (int v = 0; v < f.variable_count; ++v)
+      p_.variables[std::size_t(v)] = f.variables[std::size_t(v)].over;
+  }
   constexpr void kept_from(program const& backward) {
     p_.kept = backward.kept;
     p_.kept_count = backward.kept_count;

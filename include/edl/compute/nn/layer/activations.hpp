@@ -123,8 +123,7 @@ struct softplus : detail::plain_activation<elementwise::softplus, true>, tensor 
       : tensor(expression::softplus(x, line)) {}
 };
 
-/// x · tanh(softplus(x)), element by element (Misra, "Mish", BMVC 2020). The shape stays. It runs on the
-/// processor.
+/// x · tanh(softplus(x)), element by element (Misra, "Mish", BMVC 2020). The shape stays.
 struct mish : tensor {
   static constexpr std::string_view name = "mish";
 

@@ -9,7 +9,7 @@ namespace edl::nn {
 
 /// Normalises the channels of each place of each sample to mean 0 and variance 1, then y = gamma ∘ x̂ + beta.
 /// (Ba et al., "Layer Normalization", 2016; Keras' defaults.) It is independent of the batch and has no
-/// state. The shape stays. It runs on the processor.
+/// state. The shape stays.
 struct layer_norm {
   float epsilon = 1e-3f;
 
@@ -26,7 +26,7 @@ struct layer_norm {
 
 /// Divides the channels of each place of each sample by the root of their mean square, then y = gamma ∘ x̂.
 /// (Zhang and Sennrich, "Root Mean Square Layer Normalization", NeurIPS 2019.) It is independent of
-/// the batch and has no state. The shape stays. It runs on the processor.
+/// the batch and has no state. The shape stays.
 struct rms_norm {
   float epsilon = 1e-6f;
 

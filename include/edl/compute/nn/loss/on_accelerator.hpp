@@ -6,6 +6,8 @@
 #include <span>
 
 #include "edl/compute/device/accelerator.hpp"
+#include "edl/compute/nn/expression/cuda_source.hpp"
+#include "edl/compute/nn/expression/loss.hpp"
 #include "edl/compute/nn/losses.hpp"
 #include "edl/core/shape.hpp"
 #include "edl/core/span.hpp"
@@ -33,6 +35,21 @@ inline void compute_loss(accelerator& d, mean_squared_error const&, shape output
                          view<float> outputs, view<float> labels, std::span<float> gradients,
                          std::span<float> loss) {
   d.mean_squared_error(std::size_t(batch), output.size(), outputs, labels, gradients, loss);
+}
+
+template <class L>
+void compute_loss(accelerator& d, derived_loss<L> const& l, shape output, int batch, view<float> outputs,
+                  view<float> labels, std::span<float> gradients, std::span<float> loss) {
+  expression::form const now = expression::loss_form_of(l.source, output);
+  expression::run_on_accelerator(d, expression::compiled_loss<L>::both,
+                                 {.now = now,
+                                  .in = output,
+                                  .batch = std::size_t(batch),
+                                  .x = outputs,
+                                  .y = loss,
+                                  .dx = gradients,
+                                  .labels = labels,
+                                  .name = expression::name_of_type<L>()});
 }
 
 /// A loss that an accelerator computes.

@@ -153,6 +153,8 @@ EDL_INLINE std::string precision_note(job const& j, worker::trainer const& from)
 EDL_INLINE worker::trainer_options trainer_options_of(job const& j, program const& p, int workers, int id) {
   // Call what may throw first: GCC 12 destroys the members of a half-built aggregate twice.
   auto rated = detail::rates_of(j, p).elements;
+  std::string compiled = detail::kernel_cache_of(j);
+  if (!compiled.empty()) compiled += "-cuda";
   return {.max_batch = j.data.minibatch_size,
           .seed = j.seed,
           .on = j.compute.device,
@@ -163,7 +165,8 @@ EDL_INLINE worker::trainer_options trainer_options_of(job const& j, program cons
                          j.compute.precision == precision::tf32 ? precision::float32 : j.compute.precision},
           .cuda = {.index = workers > 1 ? id : 0,
                    .precision = j.compute.precision,
-                   .measured = detail::kernels_of(j) == kernels::measured},
+                   .measured = detail::kernels_of(j) == kernels::measured,
+                   .compiled = std::move(compiled)},
           .keep = j.compute.activations.value_or(
               j.compute.precision == precision::bfloat16 ? nn::storage::compact : nn::storage::recomputed),
           .memory_budget = std::size_t(j.compute.memory_budget) * 1'000'000,

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "edl/compute/device/cuda/library/check.hpp"
+#include "edl/compute/device/cuda/library/choose.hpp"
 #include "edl/core/names.hpp"
 
 namespace edl::cuda_library {
@@ -14,6 +15,8 @@ namespace {
 
 constexpr std::size_t least_scratch = std::size_t(1) << 20;  // floats
 constexpr int most_failures = 2;                             // of recordings of a step
+constexpr std::size_t most_own_memory = std::size_t(1)
+                                        << 24;  // floats, of the blocks of an expression's kernels
 
 }  // namespace
 
@@ -39,6 +42,7 @@ engine::engine(cuda_options const& o)
             .half = precision_ == precision::bfloat16,
             .step = nullptr,
             .processors = properties.multiProcessorCount};
+  compiler_.emplace(10 * properties.major + properties.minor, queue_.half, o.compiled);
   step_ = reinterpret_cast<std::uint64_t*>(allocate(2));
   products_.emplace(queue_, products::shared_state{
                                 .precision = precision_,
@@ -55,6 +59,7 @@ engine::~engine() {
   (void)cudaStreamSynchronize(stream_);
   products_.reset();
   for (auto& [key, r] : recordings_) destroy(r.pieces);
+  for (auto& [program, c] : compiled_) (void)cudaLibraryUnload(c.library);
   for (cudaEvent_t each : points_)
     if (each) (void)cudaEventDestroy(each);
   for (growing const* each : {&scratch_, &moments_of_, &matrices_})
@@ -255,6 +260,61 @@ void engine::replay(std::uint64_t key, std::uint64_t step, std::function<void()>
     if (p.graph) check(cudaGraphLaunch(p.graph, stream_), "starting a step");
     if (p.mark >= 0) mark(p.mark);
   }
+}
+
+// ---- Generated kernels ----
+
+engine::compiled const& engine::compiled_of(generated const& what) {
+  std::tuple const key{what.program, what.in.height, what.in.width, what.in.channels};
+  auto const known = compiled_.find(key);
+  if (known != compiled_.end()) return known->second;
+  if (cuda_library::recording(queue_))
+    throw met_while_recording(fmt::format("the expression `{}`", what.name));
+  std::string const code = compiler_->compile(what.source(what.program, what.in), what.name);
+  std::string const loading = fmt::format("loading the kernels of `{}`", what.name);
+  compiled c;
+  check(cudaLibraryLoadData(&c.library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+        loading.c_str());
+  auto const find = [&](bool there, cudaKernel_t& kernel, char const* name) {
+    if (there) check(cudaLibraryGetKernel(&kernel, c.library, name), loading.c_str());
+  };
+  try {
+    find(what.draws, c.draw, "draw");
+    find(what.before, c.before, "before");
+    find(what.rows > 0, c.rows, "rows");
+    find(what.totals > 0, c.join, "join");
+    find(what.after, c.after, "after");
+  } catch (...) {
+    (void)cudaLibraryUnload(c.library);
+    throw;
+  }
+  return compiled_.emplace(key, c).first->second;
+}
+
+void engine::launch(std::string_view of, cudaKernel_t kernel, std::size_t blocks, generated_call& with) {
+  if (!kernel || blocks == 0) return;
+  void* arguments[] = {&with};
+  check(cudaLaunchKernel(reinterpret_cast<void const*>(kernel), dim3(unsigned(blocks)),
+                         dim3(generated::threads), arguments, 0, stream_),
+        fmt::format("starting the kernels of `{}`", of).c_str());
+}
+
+void engine::run(generated const& what, generated_call const& with) {
+  count("expression", {.activations = what.activations});
+  compiled const& c = compiled_of(what);
+  // Blocks have memory of their own, of which the scratch memory should not be much.
+  std::size_t const most =
+                        std::max<std::size_t>(1, most_own_memory / std::max<std::size_t>(1, what.of_block)),
+                    some = 8 * std::size_t(queue_.processors), blocks = std::min({what.rows, most, some});
+  generated_call now = with;
+  now.scratch = scratch(what.scratch + std::max<std::size_t>(1, blocks) * what.of_block + 1);
+  now.step_now = queue_.step;
+  now.blocks = blocks;
+  launch(what.name, c.draw, some, now);
+  launch(what.name, c.before, 1, now);
+  launch(what.name, c.rows, blocks, now);
+  launch(what.name, c.join, std::min(some, (what.totals + generated::threads - 1) / generated::threads), now);
+  launch(what.name, c.after, 1, now);
 }
 
 }  // namespace edl::cuda_library

@@ -9,9 +9,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "edl/compute/device/cuda/library/claim.hpp"
+#include "edl/compute/device/cuda/library/compiler.hpp"
 #include "edl/compute/device/cuda/library/operations.hpp"
 
 namespace edl::cuda_library {
@@ -50,6 +53,8 @@ class engine final : public operations {
   void divide(out values, float by) override;
   void add_divided(in x, float by, out to) override;
 
+  void run(generated const& what, generated_call const& with) override;
+
  private:
   struct piece {
     cudaGraphExec_t graph = nullptr;  // null: no work before the mark
@@ -65,6 +70,14 @@ class engine final : public operations {
     std::vector<float*> all;
     std::size_t size = 0;
   };
+  /// Kernels that were compiled when they were first met; null: there is no such kernel.
+  struct compiled {
+    cudaLibrary_t library = nullptr;
+    cudaKernel_t draw = nullptr, before = nullptr, rows = nullptr, join = nullptr, after = nullptr;
+  };
+  compiled const& compiled_of(generated const& what);
+  void launch(std::string_view of, cudaKernel_t kernel, std::size_t blocks, generated_call& with);
+
   float* grown(growing& of, std::size_t floats);
   float* scratch(std::size_t floats) override { return grown(scratch_, floats); }
   std::uint16_t* rounded(float const* weights) const override;
@@ -89,6 +102,8 @@ class engine final : public operations {
   std::map<std::uint64_t, recording> recordings_;
   std::vector<piece>* recorded_ = nullptr;  // the recording in progress
   std::vector<cudaEvent_t> points_;         // by number
+  std::optional<compiler> compiler_;
+  std::map<std::tuple<void const*, int, int, int>, compiled> compiled_;  // by program and shape
 };
 
 }  // namespace edl::cuda_library

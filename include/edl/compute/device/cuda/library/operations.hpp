@@ -340,7 +340,6 @@ class operations : public accelerator {
   cuda_kernels::queue queue_;
   std::optional<products> products_;
 
- private:
   /// Numbers of an operation. `again`: activations.
   struct amount {
     std::size_t activations = 0, floats = 0, bytes = 0, again = 0;
@@ -354,6 +353,8 @@ class operations : public accelerator {
     at->least += a.activations * activation + a.floats * sizeof(float) + a.bytes;
     at->again += a.again * activation;
   }
+
+ private:
   /// Of what a convolution has written for a normalisation.
   struct known_moments {
     float const* of = nullptr;
