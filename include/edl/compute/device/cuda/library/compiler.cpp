@@ -40,8 +40,6 @@ struct nvrtc {
   int (*log)(program* of, char* to) = nullptr;
   int (*code_size)(program* of, std::size_t* size) = nullptr;
   int (*code)(program* of, char* to) = nullptr;
-  int (*ptx_size)(program* of, std::size_t* size) = nullptr;
-  int (*ptx)(program* of, char* to) = nullptr;
   char const* (*words)(int result) = nullptr;
   int major = 0, minor = 0;
   std::string why;
@@ -68,8 +66,6 @@ struct nvrtc {
     find(log, "nvrtcGetProgramLog");
     find(code_size, "nvrtcGetCUBINSize");
     find(code, "nvrtcGetCUBIN");
-    find(ptx_size, "nvrtcGetPTXSize");
-    find(ptx, "nvrtcGetPTX");
     find(words, "nvrtcGetErrorString");
     if (why.empty()) (void)version(&major, &minor);
   }
@@ -122,7 +118,7 @@ void keep(fs::path const& path, std::string const& code, std::size_t most) {
 
 }  // namespace
 
-std::string compiler::make(std::string const& source, std::string_view name, bool as_ptx) const {
+std::string compiler::make(std::string const& source, std::string_view name) const {
   nvrtc const& of = nvrtc_for(name);
   auto const check = [&](int result, std::string_view doing) {
     if (result != 0) throw error(fmt::format("GPU: NVRTC: {} `{}`: {}", doing, name, of.words(result)));
@@ -134,8 +130,7 @@ std::string compiler::make(std::string const& source, std::string_view name, boo
     nvrtc::program*& program;
     ~ender() { (void)of.destroy(&program); }
   } const end{of, program};
-  std::string const target =
-      fmt::format("--gpu-architecture={}_{}", as_ptx ? "compute" : "sm", architecture_);
+  std::string const target = fmt::format("--gpu-architecture=sm_{}", architecture_);
   std::array<char const*, 3> const options{target.c_str(), "--std=c++17", "--define-macro=HALF"};
   if (int const result = of.compile(program, half_ ? 3 : 2, options.data()); result != 0) {
     std::size_t size = 0;
@@ -148,18 +143,14 @@ std::string compiler::make(std::string const& source, std::string_view name, boo
                     name, of.words(result), std::string_view(log.c_str()).substr(0, 1000)));
   }
   std::size_t size = 0;
-  check((as_ptx ? of.ptx_size : of.code_size)(program, &size), "taking the code of");
+  check(of.code_size(program, &size), "taking the code of");
   std::string code(size, '\0');
-  check((as_ptx ? of.ptx : of.code)(program, code.data()), "taking the code of");
+  check(of.code(program, code.data()), "taking the code of");
   return code;
 }
 
-std::string compiler::ptx(std::string const& source, std::string_view name) const {
-  return make(source, name, true);
-}
-
 std::string compiler::compile(std::string const& source, std::string_view name) const {
-  if (directory_.empty()) return make(source, name, false);
+  if (directory_.empty()) return make(source, name);
   nvrtc const& of = nvrtc_for(name);
   std::string const about =
       fmt::format("{}.{} sm_{} {}", of.major, of.minor, architecture_, half_ ? "half" : "");
@@ -167,7 +158,7 @@ std::string compiler::compile(std::string const& source, std::string_view name) 
       fs::path(directory_) /
       fmt::format("{:016x}{:016x}", digest_of(source, digest_of(about)), digest_of(about, digest_of(source)));
   if (std::string code = read_kept(path); !code.empty()) return code;
-  std::string const code = make(source, name, false);
+  std::string const code = make(source, name);
   keep(path, code, most_files);
   return code;
 }

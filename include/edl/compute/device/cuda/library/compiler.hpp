@@ -25,11 +25,8 @@ class compiler {
   /// source does not compile, or what is missing where there is no NVRTC.
   std::string compile(std::string const& source, std::string_view name) const;
 
-  /// The same as PTX, which is not kept.
-  std::string ptx(std::string const& source, std::string_view name) const;
-
  private:
-  std::string make(std::string const& source, std::string_view name, bool as_ptx) const;
+  std::string make(std::string const& source, std::string_view name) const;
 
   int architecture_;
   bool half_;
