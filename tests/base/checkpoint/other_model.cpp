@@ -72,6 +72,37 @@ TEST_CASE("what fits of a file is taken, and the rest stays and is named with it
   CHECK(part == std::vector<float>{-1, -1, 1, 2});
 }
 
+TEST_CASE("several tensors make one variable, in the order of their names") {
+  scratch const dir;
+  std::vector<float> const of_q{1, 2, 3}, of_v{4, 5, 6}, narrow{7}, wide{8}, long_one{9, 10};
+  weight_name const names[] = {{"{q,v}.weight", "dense/kernel", weight_order::pytorch},
+                               {"{q,v}.bias", "dense/bias", weight_order::pytorch}};
+  write(dir / "m.safetensors", {{.name = "q.weight", .dims = {1, 3}, .data = bytes_of(of_q)},
+                                {.name = "v.weight", .dims = {1, 3}, .data = bytes_of(of_v)},
+                                {.name = "q.bias", .dims = {1}, .data = bytes_of(narrow)},
+                                {.name = "v.bias", .dims = {1}, .data = bytes_of(wide)}});
+  other_model const from(dir / "m.safetensors");
+  CHECK(from.match(network(), names).found == texts{"dense/kernel", "dense/bias"});
+  std::vector<float> all(56, -1);
+  from.read(network(), names, 0, all);
+  CHECK(std::vector<float>(all.begin() + 48, all.end()) == std::vector<float>{1, 4, 2, 5, 3, 6, 7, 8});
+  // One is missing, too long, of another rank or of another type.
+  write(dir / "n.safetensors", {{.name = "q.weight", .dims = {1, 3}, .data = bytes_of(of_q)},
+                                {.name = "q.bias", .dims = {1}, .data = bytes_of(narrow)},
+                                {.name = "v.bias", .dims = {2}, .data = bytes_of(long_one)}});
+  auto const fewer = other_model(dir / "n.safetensors").match(network(), names);
+  CHECK(fewer.missing == texts{"conv/kernel", "dense/kernel ('{q,v}.weight')"});
+  CHECK(fewer.other_shape == texts{"dense/bias ('q.bias') (F32 [3] there, F32 [2] here)"});
+  write(dir / "o.safetensors",
+        {{.name = "q.weight", .dims = {1, 3}, .data = bytes_of(of_q)},
+         {.name = "v.weight", .dims = {3}, .data = bytes_of(of_v)},
+         {.name = "q.bias", .dtype = "BF16", .dims = {1}, .data = bytes_of(narrow).first(2)},
+         {.name = "v.bias", .dims = {2}, .data = bytes_of(long_one)}});
+  CHECK(other_model(dir / "o.safetensors").match(network(), names).other_shape ==
+        texts{"dense/kernel ('v.weight') (F32 [3] there, F32 [2, 3] here)",
+              "dense/bias ('v.bias') (BF16 and F32 [2] there, F32 [2] here)"});
+}
+
 TEST_CASE("another type is another shape") {
   scratch const dir;
   std::vector<float> const values(4);

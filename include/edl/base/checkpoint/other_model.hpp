@@ -66,6 +66,7 @@ class other_model {
     std::string name;
     std::string dtype;
     std::vector<std::uint64_t> dims;
+    std::vector<std::string> more{};  ///< tensors that follow it
     weight_order order = weight_order::same;
   };
 

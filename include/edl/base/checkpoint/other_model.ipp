@@ -81,6 +81,19 @@ inline std::optional<std::string> their_name(weight_name const& w, std::string_v
   return fmt::format("{}{}{}", w.theirs.substr(0, place), number, w.theirs.substr(place + 1));
 }
 
+/// The tensors that a name stands for: "{q,k}_proj" for "q_proj" and "k_proj", another for itself.
+inline std::vector<std::string> tensors_of(std::string_view name) {
+  auto const open = name.find('{'), close = name.find('}', std::min(open, name.size()));
+  if (close == name.npos) return {std::string(name)};
+  std::vector<std::string> all;
+  for (std::size_t at = open + 1, end = at; at <= close; at = end + 1) {
+    end = std::min(name.find(',', at), close);
+    all.push_back(
+        fmt::format("{}{}{}", name.substr(0, open), name.substr(at, end - at), name.substr(close + 1)));
+  }
+  return all;
+}
+
 /// The same by the first entry that is about the variable, and that entry.
 inline std::optional<std::pair<std::string, weight_order>> their_name(std::span<weight_name const> names,
                                                                       std::string_view variable) {
@@ -227,7 +240,23 @@ EDL_INLINE std::optional<other_model::place> other_model::find(variable const& v
   }
   auto const other = detail::their_name(names, v.name);
   if (!other) return std::nullopt;
-  auto found = find(other->first);
+  std::optional<place> found;
+  for (std::string const& name : detail::tensors_of(other->first)) {
+    auto next = find(name);
+    if (!next) return std::nullopt;
+    if (!found) {
+      found = std::move(next);
+      continue;
+    }
+    bool const fit = !found->dims.empty() && next->dims.size() == found->dims.size() &&
+                     next->dtype == found->dtype &&
+                     std::equal(found->dims.begin() + 1, found->dims.end(), next->dims.begin() + 1);
+    next->order = other->second;
+    if (next->dtype != found->dtype) next->dtype = fmt::format("{} and {}", found->dtype, next->dtype);
+    if (!fit) return next;  // which is not what the variable is, and is told
+    found->dims[0] += next->dims[0];
+    found->more.push_back(std::move(next->name));
+  }
   if (found) found->order = other->second;
   return found;
 }
@@ -295,13 +324,16 @@ EDL_INLINE void other_model::read(parameter_layout const& layout, std::span<weig
     if (!found || !widens_to_float(found->dtype) || found->dims != detail::expected_dims(v, found->order))
       continue;
     std::vector<float> values;
+    auto const add = [&](std::string const& name) {
+      auto const next = onnx_ ? onnx_->read(*onnx_->find(name)) : read_floats(*file_, *file_->find(name));
+      values.insert(values.end(), next.begin(), next.end());
+    };
     if (is_restored(v)) {
       auto const from = values_.begin() + std::ptrdiff_t(v.offset);
       values.assign(from, from + std::ptrdiff_t(v.dims.size()));
-    } else if (onnx_) {
-      values = onnx_->read(*onnx_->find(found->name));
-    } else if (file_) {
-      values = read_floats(*file_, *file_->find(found->name));
+    } else if (onnx_ || file_) {
+      add(found->name);
+      for (std::string const& name : found->more) add(name);
     } else {
       auto const from = std::ranges::find(layout_.variables, found->name, &variable::name)->offset;
       values.assign(all.begin() + std::ptrdiff_t(from), all.begin() + std::ptrdiff_t(from + v.dims.size()));

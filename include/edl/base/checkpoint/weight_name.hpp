@@ -19,6 +19,9 @@ enum class weight_order {
 /// For layers that repeat, `#` stands for the number n of one, from 0 on: "h.#.ln_1.weight" is the name of
 /// "repeat/block_#/gamma". In `ours` it is preceded by "_", and "_#" is what edl appends to a name that
 /// occurs again: nothing for 0, else "_n".
+///
+/// Several tensors may make one variable: "attn.{q,k,v}_proj.weight" stands for three, whose first extents
+/// follow each other.
 struct weight_name {
   std::string_view theirs;  ///< "features.0.weight"
   std::string_view ours;    ///< "conv2d/kernel"

@@ -100,8 +100,8 @@ class basic_backend {
   virtual void dense_forward(std::size_t rows, std::size_t inputs, std::size_t outputs, activation f, in x,
                              in kernel, in bias, out y, bool narrow = false) = 0;
 
-  /// Gradients of a dense layer without its activation. An empty `dx` or `dbias` is not computed. `narrow`
-  /// describes x and dx.
+  /// Gradients of a dense layer without its activation. An empty `dx`, `dkernel` or `dbias` is not computed;
+  /// `x` is read for `dkernel` alone. `narrow` describes x and dx.
   virtual void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, in x, in kernel,
                               in dy, out dx, out dkernel, out dbias, bool narrow = false) = 0;
 
@@ -205,7 +205,8 @@ class basic_backend {
   virtual void embedding_forward(embedding_geometry const& g, int batch, in ids, in table, out y) = 0;
 
   /// dtable = for each id the sum of its rows of dy, in batch order for any number of threads, and zeros
-  /// elsewhere. dx, unless it is empty, becomes zeros. Invalid ids are ignored.
+  /// elsewhere, or is added to where the geometry says so. dx, unless it is empty, becomes zeros. Invalid ids
+  /// are ignored.
   virtual void embedding_backward(embedding_geometry const& g, int batch, in ids, in dy, out dx,
                                   out dtable) = 0;
 

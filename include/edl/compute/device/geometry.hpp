@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 
 #include "edl/compute/device/activation.hpp"
@@ -83,6 +84,7 @@ struct conv_geometry {
 struct embedding_geometry {
   int vocabulary = 0, width = 0;  ///< rows, and numbers of a row
   int ids = 0;
+  bool adds_gradient = false;  ///< dtable is added to, instead of overwritten
 
   /// Float32 represents every whole number up to this one exactly.
   static constexpr int most = 1 << 24;
@@ -94,13 +96,40 @@ struct embedding_geometry {
   }
 };
 
+/// Slows down the slow rotations of rotary positions, so that a model sees longer texts than it was trained
+/// on (Llama 3.1's rule: Grattafiori et al., "The Llama 3 herd of models", 2024, and its published code). A
+/// pair that turns at most `low` times in `original` places is `factor` times as slow, one that turns `high`
+/// times or more as fast as before. Between them the share of its own speed grows with the number of turns.
+struct rotary_scaling {
+  float factor = 1;  ///< 1: none
+  float low = 1, high = 4;
+  int original = 8192;
+
+  constexpr bool valid() const { return factor >= 1 && low > 0 && high > low && original > 0; }
+  /// The angle of a place with this one, in radians.
+  double slowed(double angle_of_one) const {
+    if (factor == 1) return angle_of_one;
+    double const turns = double(original) * angle_of_one / 6.283185307179586,
+                 kept = (turns - double(low)) / (double(high) - double(low)),
+                 own = kept < 0   ? 0
+                       : kept > 1 ? 1
+                                  : kept;
+    return angle_of_one * (own + (1 - own) / double(factor));
+  }
+};
+
 /// Self-attention over the places of one sample. A place has a query, a key and a value of `width` numbers
 /// for each of `heads`. Within a place, the queries of all heads come first, then the keys, then the values.
 struct attention_geometry {
   int places = 0, heads = 0, width = 0;
   bool causal = false;    ///< a place sees itself and what is before it
   float rotary_base = 0;  ///< base of the rotary embeddings' angles; 0: no rotation
+  rotary_scaling scaling{};
 
+  /// By how much a place turns pair i of a query or key, in radians.
+  double turn(std::size_t place, std::size_t i) const {
+    return double(place) * scaling.slowed(std::pow(double(rotary_base), -2 * double(i) / double(width)));
+  }
   constexpr std::size_t channels() const { return std::size_t(heads) * std::size_t(width); }
 };
 

@@ -29,6 +29,7 @@
 #include "edl/compute/nn/layer/scale.hpp"
 #include "edl/compute/nn/layer/sequential.hpp"
 #include "edl/compute/nn/layer/slice.hpp"
+#include "edl/compute/nn/layer/tied.hpp"
 #include "edl/compute/nn/layer/transpose.hpp"
 #include "edl/compute/nn/layer/upsample.hpp"
 #include "edl/compute/nn/layer/whitening.hpp"

@@ -98,6 +98,15 @@ value to_onnx(graph& g, nn::masked_chain<Layers...> const& l, value const& x) {
   return y;
 }
 
+template <class... Layers>
+value to_onnx(graph& g, nn::tied_chain<Layers...> const& l, value const& x) {
+  nn::chain<Layers...> const& within = l;
+  value const y = to_onnx(g, within, x);
+  inside const named(g, nn::child_name(within, x.extents, 0));
+  std::string const across = g.add("Transpose", {g.variable("embeddings")});
+  return {g.add("MatMul", {g.as(y, form::places).name, across}), l.output(x.extents), form::places};
+}
+
 template <nn::merge How, class... Branches>
 value to_onnx(graph& g, nn::parallel<How, Branches...> const& l, value const& x) {
   std::vector<value> all;

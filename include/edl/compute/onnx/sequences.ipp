@@ -35,8 +35,7 @@ inline std::string turned(graph& g, std::string const& x, attention_geometry con
   std::vector<float> cosine, sine;
   for (int place = 0; place < of.places; ++place)
     for (std::size_t i = 0; i < half; ++i) {
-      double const angle =
-          double(place) * std::pow(double(of.rotary_base), -2 * double(i) / double(of.width));
+      double const angle = of.turn(std::size_t(place), i);
       cosine.push_back(float(std::cos(angle)));
       sine.push_back(float(std::sin(angle)));
     }
@@ -140,11 +139,13 @@ EDL_INLINE graph::mask mask_of(graph& g, nn::padding_mask const& l, value const&
 
 EDL_INLINE value to_onnx(graph& g, nn::attention const& l, value const& x) {
   auto const of = l.geometry(x.extents);
-  auto const linear = [&](std::string const& from, std::string const& kernel, std::string const& bias) {
+  auto const linear = [&](std::string const& from, std::string const& kernel, std::string const& bias,
+                          bool has) {
     std::string const y = g.add("MatMul", {from, g.variable(kernel)});
-    return l.use_bias ? g.add("Add", {y, g.variable(bias)}) : y;
+    return has ? g.add("Add", {y, g.variable(bias)}) : y;
   };
-  std::string all = linear(g.as(x, form::places).name, "query_key_value_kernel", "query_key_value_bias");
+  std::string all =
+      linear(g.as(x, form::places).name, "query_key_value_kernel", "query_key_value_bias", l.use_bias);
   if (l.group() > 1) {
     std::vector<std::int64_t> from;
     l.each_run(of.channels(), [&](std::size_t, std::size_t first, std::size_t n) {
@@ -175,7 +176,8 @@ EDL_INLINE value to_onnx(graph& g, nn::attention const& l, value const& x) {
   std::string joined = detail::joined_heads(g, g.add("MatMul", {detail::weights_of(g, scores), data}),
                                             of.places, x.extents.channels);
   if (!mask.name.empty()) joined = g.add("Mul", {joined, detail::ones_of(g, mask)});
-  return {linear(joined, "output_kernel", "output_bias"), x.extents, form::places};
+  return {linear(joined, "output_kernel", "output_bias", l.use_bias && l.output_bias), x.extents,
+          form::places};
 }
 
 EDL_INLINE value join(graph& g, nn::attention_of_two const& l, std::vector<value> results, shape out) {

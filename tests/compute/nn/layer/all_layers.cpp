@@ -78,7 +78,8 @@ void layers_of_samples(Check const& of) {
   of(nn::attention{.heads = 2, .causal = true}, {1, 5, 4});
   of(nn::attention{.heads = 2, .causal = true, .rotary = true}, {1, 5, 8});
   of(nn::attention{.heads = 3, .rotary = true, .use_bias = false}, {2, 3, 6});
-  of(nn::attention{.heads = 4, .key_value_heads = 2, .causal = true, .rotary = true}, {1, 5, 8});
+  of(nn::attention{.heads = 4, .key_value_heads = 2, .causal = true, .rotary = true, .output_bias = false},
+     {1, 5, 8});
   of(nn::attention{.heads = 3, .key_value_heads = 1, .use_bias = false}, {1, 3, 6});
   of(nn::attention{.heads = 1, .causal = true}, {1, 70, 2}, 1);
   of(nn::attention{.heads = 1, .rotary = true}, {1, 270, 2}, 1);
@@ -241,6 +242,8 @@ TEST_CASE("options and inputs that do not fit are found") {
   CHECK(nn::attention{.heads = 3}.check({1, 3, 4}) == option_out_of_range);
   CHECK(nn::attention{.heads = 4, .rotary = true}.check({1, 3, 4}) == option_out_of_range);
   CHECK(nn::attention{.heads = 2, .rotary = true, .rotary_base = 0}.check({1, 3, 4}) == option_out_of_range);
+  CHECK(nn::attention{.heads = 2, .rotary = true, .scaling = {.factor = 0.5f}}.check({1, 3, 4}) ==
+        option_out_of_range);
   CHECK(nn::attention{.heads = 4}.check({1, 3, 4}) == fits);
   CHECK(nn::attention{.dropout = 1}.check({1, 3, 4}) == option_out_of_range);
   CHECK(nn::attention{.dropout = -0.1f}.check({1, 3, 4}) == option_out_of_range);

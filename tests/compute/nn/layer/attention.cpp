@@ -40,7 +40,7 @@ vector attend(nn::attention const& l, std::size_t batch, std::size_t places, std
   double const* const bias = l.use_bias ? at : nullptr;
   at += l.use_bias ? columns : 0;
   double const* const out_kernel = at;
-  double const* const out_bias = l.use_bias ? at + c * c : nullptr;
+  double const* const out_bias = l.use_bias && l.output_bias ? at + c * c : nullptr;
   auto const own = linear(x, c, kernel, bias, columns);
   vector qkv(batch * places * 3 * c);
   for (std::size_t row = 0; row < batch * places; ++row)
@@ -59,8 +59,17 @@ vector attend(nn::attention const& l, std::size_t batch, std::size_t places, std
         for (std::size_t i = 0; i < half; ++i) {
           double& a = qkv[row * 3 * c + v * width + i];
           double& b = qkv[row * 3 * c + v * width + half + i];
-          double const angle =
-              double(row % places) / std::pow(double(l.rotary_base), 2 * double(i) / double(width));
+          double speed = 1 / std::pow(double(l.rotary_base), 2 * double(i) / double(width));
+          // As in the published code of Llama 3.1.
+          double const pi = std::acos(-1.0), length = 2 * pi / speed, original = l.scaling.original;
+          if (l.scaling.factor != 1 && length > original / double(l.scaling.low)) {
+            speed /= double(l.scaling.factor);
+          } else if (l.scaling.factor != 1 && length > original / double(l.scaling.high)) {
+            double const smooth = (original / length - double(l.scaling.low)) /
+                                  (double(l.scaling.high) - double(l.scaling.low));
+            speed = (1 - smooth) * speed / double(l.scaling.factor) + smooth * speed;
+          }
+          double const angle = double(row % places) * speed;
           double const before = a;
           a = before * std::cos(angle) - b * std::sin(angle);
           b = before * std::sin(angle) + b * std::cos(angle);
@@ -103,10 +112,12 @@ TEST_CASE("attention is what its definition says, in one block of keys and in se
                               .causal = causal,
                               .rotary = rotary,
                               .rotary_base = 100,
-                              .use_bias = places % 2 == 0};
-        lone_layer<nn::attention> h{.l = l, .in = {1, places, 8}, .batch = 2};
+                              .scaling = {.factor = places == 300 ? 4.0f : 1.0f, .original = 40},
+                              .use_bias = places % 2 == 0,
+                              .output_bias = places != 64};
+        lone_layer<nn::attention> h{.l = l, .in = {1, places, 16}, .batch = 2};
         h.forward();
-        CHECK(greatest_difference(h.y, attend(l, 2, std::size_t(places), 8, h.x, h.parameters)) < 1e-12);
+        CHECK(greatest_difference(h.y, attend(l, 2, std::size_t(places), 16, h.x, h.parameters)) < 1e-12);
       }
 }
 

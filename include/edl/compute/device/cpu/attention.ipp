@@ -129,14 +129,14 @@ struct attention_head {
   }
 };
 
-/// Rotates the pairs (i, i + width / 2) of each query and key by place · base^(−2i / width), or back.
+/// Rotates the pairs (i, i + width / 2) of each query and key by the angle of their place, or back.
 template <class T>
 void turn(basic_cpu<T>& cpu, attention_geometry const& g, int batch, bool back, std::span<T> qkv) {
   auto const places = std::size_t(g.places), half = std::size_t(g.width) / 2;
   auto const angles = cpu.room(0, 4, 2 * places * half);
   for (std::size_t place = 0; place < places; ++place)
     for (std::size_t i = 0; i < half; ++i) {
-      double const angle = double(place) * std::pow(double(g.rotary_base), -2 * double(i) / double(g.width));
+      double const angle = g.turn(place, i);
       angles[2 * place * half + i] = T(std::cos(angle));
       angles[(2 * place + 1) * half + i] = T(back ? -std::sin(angle) : std::sin(angle));
     }
@@ -164,8 +164,7 @@ void turn_rows(basic_cpu<T>& cpu, attention_geometry const& g, std::span<sequenc
   auto const turns = cpu.room(0, 4, 2 * half);
   for (std::size_t row = 0; row < rows.size(); ++row) {
     for (std::size_t i = 0; i < half; ++i) {
-      double const angle =
-          double(rows[row].place) * std::pow(double(g.rotary_base), -2 * double(i) / double(g.width));
+      double const angle = g.turn(std::size_t(rows[row].place), i);
       turns[i] = T(std::cos(angle));
       turns[half + i] = T(std::sin(angle));
     }

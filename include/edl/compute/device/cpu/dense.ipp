@@ -39,8 +39,9 @@ void basic_cpu<T>::dense_backward(std::size_t rows, std::size_t inputs, std::siz
                                   view<T> kernel, view<T> dy, std::span<T> dx, std::span<T> dkernel,
                                   std::span<T> dbias, bool narrow) {
   if (!dbias.empty()) sum_rows(*this, rows, outputs, dy, dbias);
-  multiply<T>(*this, detail::dense_key("dense-weights", rows, inputs, outputs), inputs, outputs, rows,
-              {x.data(), inputs, true, narrow}, {dy.data(), outputs}, dkernel.data(), outputs);
+  if (!dkernel.empty())
+    multiply<T>(*this, detail::dense_key("dense-weights", rows, inputs, outputs), inputs, outputs, rows,
+                {x.data(), inputs, true, narrow}, {dy.data(), outputs}, dkernel.data(), outputs);
   if (dx.empty()) return;
   multiply<T>(*this, detail::dense_key("dense-data", rows, inputs, outputs), rows, inputs, outputs,
               {dy.data(), outputs}, {kernel.data(), outputs, true}, dx.data(), inputs, narrow);

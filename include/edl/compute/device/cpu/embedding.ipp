@@ -43,7 +43,8 @@ void basic_cpu<T>::embedding_backward(embedding_geometry const& g, int, view<T> 
                                       std::span<T> dx, std::span<T> dtable) {
   auto const width = std::size_t(g.width);
   std::ranges::fill(dx, T(0));
-  this->share(dtable.size(), this->parts(dtable.size(), detail::embedding_work),
+  std::size_t const zeros = g.adds_gradient ? 0 : dtable.size();
+  this->share(zeros, this->parts(zeros, detail::embedding_work),
               [&](std::size_t begin, std::size_t end, int) {
                 std::fill(dtable.begin() + std::ptrdiff_t(begin), dtable.begin() + std::ptrdiff_t(end), T(0));
               });

@@ -28,8 +28,10 @@ struct attention {
   bool causal = false;
   bool rotary = false;
   float rotary_base = 10'000;
-  setting dropout = 0.0f;  ///< in [0, 1)
-  bool use_bias = true;
+  rotary_scaling scaling{};  ///< of `rotary`
+  setting dropout = 0.0f;    ///< in [0, 1)
+  bool use_bias = true;      ///< of queries, keys and values, and of the result
+  bool output_bias = true;   ///< of the result, with `use_bias`
   initializer kernel_initializer = glorot_uniform{};
 
   static constexpr std::string_view name = "attention";
@@ -38,7 +40,7 @@ struct attention {
   constexpr fit check(shape in) const {
     if (heads < 1 || in.channels % heads != 0 || !dropout.is_in(0, 1)) return fit::option_out_of_range;
     if (key_value_heads < 0 || heads % std::max(key_value_heads, 1) != 0) return fit::option_out_of_range;
-    bool const turns = !rotary || (in.channels / heads % 2 == 0 && rotary_base > 0);
+    bool const turns = !rotary || (in.channels / heads % 2 == 0 && rotary_base > 0 && scaling.valid());
     return turns ? fit::fits : fit::option_out_of_range;
   }
   constexpr shape output(shape in) const { return in; }
@@ -49,7 +51,7 @@ struct attention {
     visit(variable_spec{"query_key_value_kernel", {c, columns}, kernel_initializer});
     if (use_bias) visit(variable_spec{"query_key_value_bias", {columns}, constant{0}});
     visit(variable_spec{"output_kernel", {c, c}, kernel_initializer});
-    if (use_bias) visit(variable_spec{"output_bias", {c}, constant{0}});
+    if (use_bias && output_bias) visit(variable_spec{"output_bias", {c}, constant{0}});
   }
   /// It decodes if no place sees later ones. For each place the cache keeps keys and values.
   constexpr bool decodes() const { return causal; }
@@ -138,7 +140,7 @@ struct attention {
 
  private:
   constexpr attention_geometry geometry(shape in, int places) const {
-    return {places, heads, in.channels / heads, causal, rotary ? rotary_base : 0};
+    return {places, heads, in.channels / heads, causal, rotary ? rotary_base : 0, scaling};
   }
   template <class D>
   attention_mask mask_of(pass<D> const& p, shape in) const {

@@ -114,7 +114,7 @@ constexpr auto cross_attention(Queries const& x, Memory const& memory, attention
                line.number, attention_of_two{o},
                x | projection<"cross_attention/query", 1>{o.use_bias, o.kernel_initializer},
                memory | projection<"cross_attention/key_value", 2>{o.use_bias, o.kernel_initializer}) |
-           projection<"cross_attention/output", 1>{o.use_bias, o.kernel_initializer};
+           projection<"cross_attention/output", 1>{o.use_bias && o.output_bias, o.kernel_initializer};
   else
     return x;
 }

@@ -7,6 +7,7 @@
 #include "edl/compute/nn/chain.hpp"
 #include "edl/compute/nn/expression/layer.hpp"
 #include "edl/compute/nn/input.hpp"
+#include "edl/compute/nn/layer/tied.hpp"
 #include "edl/compute/nn/layer_parts.hpp"
 
 namespace edl::nn {
@@ -15,7 +16,7 @@ namespace edl::nn {
 template <class First, layer... Layers>
 struct network {
   shape input;
-  chain<Layers...> body;
+  typename body_of_network<Layers...>::type body;
   bool of_ids = false;  ///< its only input is ids
   First start{};
 };
@@ -30,7 +31,10 @@ constexpr auto sequential(First from, Layers... layers) {
   if constexpr ((is_expression<Layers> || ...)) {
     return sequential(from, as_layer(layers)...);
   } else if constexpr ((layer<Layers> && ...)) {
-    return network<First, Layers...>{from.input(), {{layers...}}, holds_ids<First>, from};
+    if constexpr (std::same_as<typename body_of_network<Layers...>::type, chain<Layers...>>)
+      return network<First, Layers...>{from.input(), {{layers...}}, holds_ids<First>, from};
+    else
+      return network<First, Layers...>{from.input(), layers..., holds_ids<First>, from};
   } else {
     detail::explain_layers<Layers...>();
     return network<First, no_layer>{from.input(), {}, holds_ids<First>, from};

@@ -177,6 +177,7 @@ void dense_layers::backward(std::size_t rows, std::size_t inputs, std::size_t ou
           matrices_.run(c.computed, *c.way, weights, t.dy, t.dx, nullptr, scratch + work, q_.stream);
         });
   }
+  if (!dkernel) return;
   product wanted = weights_product(rows, inputs, outputs);
   bool const within = dbias && alignment_of(dbias) >= bias_alignment;
   if (within) wanted.after = CUBLASLT_EPILOGUE_BGRADA;

@@ -71,10 +71,12 @@ class operations : public accelerator {
 
   void dense_backward(std::size_t rows, std::size_t inputs, std::size_t outputs, in x, in kernel, in dy,
                       out dx, out dkernel, out dbias, bool) override {
-    count("dense to kernel", {.activations = x.size() + dy.size(), .floats = dkernel.size() + dbias.size()});
+    if (!dkernel.empty())
+      count("dense to kernel",
+            {.activations = x.size() + dy.size(), .floats = dkernel.size() + dbias.size()});
     if (!dx.empty()) count("dense to input", {.activations = dy.size() + kernel.size() + dx.size()});
     products_->dense_backward(rows, inputs, outputs, x.data(), kernel.data(), dy.data(), pointer(dx),
-                              dkernel.data(), pointer(dbias));
+                              pointer(dkernel), pointer(dbias));
   }
 
   std::string describe_conv2d(conv_geometry const& g, int batch) override {

@@ -170,6 +170,7 @@ constexpr unsigned part = 32, at_once = 8;  // positions of a part, and loads of
 /// `width`.
 struct runs {
   unsigned n, parts, packs, width, vocabulary;
+  bool adds;  // to the sums
   unsigned const* ids;
   unsigned const* positions;
   float *head, *tail, *sums;
@@ -194,6 +195,11 @@ __global__ void __launch_bounds__(id_threads) sum_parts(runs const r, T const* _
     float* const to = r.began_before(p, id) ? r.head + r.row(p)
                       : r.goes_on(p, id)    ? r.tail + r.row(p)
                                             : r.sums + r.row(id);
+    if (r.adds && to == r.sums + r.row(id)) {
+      pack<N> const before = load<N>(to + k);
+#pragma unroll
+      for (int e = 0; e < N; ++e) sum.lane[e] += before.lane[e];
+    }
     store<N>(to + k, sum);
   };
   for (unsigned first = p * part; first < end; first += at_once) {
@@ -241,6 +247,11 @@ __global__ void __launch_bounds__(id_threads) join_parts(runs const r) {
 #pragma unroll
         for (int e = 0; e < N; ++e) sum.lane[e] += more[j].lane[e];
     on = there[at_once - 1];
+  }
+  if (r.adds) {
+    pack<N> const before = load<N>(r.sums + r.row(id) + k);
+#pragma unroll
+    for (int e = 0; e < N; ++e) sum.lane[e] += before.lane[e];
   }
   store<N>(r.sums + r.row(id) + k, sum);
 }
@@ -312,7 +323,7 @@ void embedding_backward(queue const& q, embedding_geometry const& g, std::size_t
     cuda_library::check(cudaMemsetAsync(what, 0, bytes, q.stream), "zeroing gradients");
   };
   if (dx) zero(dx, n * (q.half ? sizeof(bfloat) : sizeof(float)));
-  zero(dtable, size * sizeof(float));
+  if (!g.adds_gradient) zero(dtable, size * sizeof(float));
   if (n == 0) return;
   tiling const t = tile_of_ids(n);
   std::size_t const parts = ceil_of(n, part);
@@ -328,6 +339,7 @@ void embedding_backward(queue const& q, embedding_geometry const& g, std::size_t
                  unsigned(together ? width / 4 : width),
                  unsigned(width),
                  unsigned(g.vocabulary),
+                 g.adds_gradient,
                  sorted.ids,
                  sorted.positions,
                  head,
