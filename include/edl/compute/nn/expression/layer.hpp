@@ -82,9 +82,10 @@ struct derived {
   }
   /// The first mistake for this input.
   constexpr expression::mistake wrong(shape in) const { return now(in).wrong; }
+  /// Options and inputs do not change which axes the result has.
   constexpr shape output(shape in) const {
-    expression::form const f = now(in);
-    return expression::extents_of(f.nodes[f.result].over, in);
+    constexpr auto const& of = expression::compiled<L>::operations;
+    return expression::extents_of(of.nodes[of.result].over, in);
   }
   template <class Visit>
   constexpr void variables(shape in, Visit&& visit) const {
