@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The zoo's decoders of published weights, with small sizes: what they compute is what their papers and
-// published code define, here by loops in double.
+// The zoo's decoders with small sizes, compared with what their papers and published code define: loops in
+// double.
 #include <doctest/doctest.h>
 
 #include <cmath>
