@@ -217,6 +217,42 @@ constexpr auto lengths = [] {
                      nn::bidirectional(nn::gru{.units = 4}), nn::attention{}));
 }();
 
+/// Expressions of several results, which have some axes, and of the input.
+struct blend {
+  static constexpr nn::axes inputs[] = {nn::channels | nn::places, nn::channels | nn::places, nn::channels,
+                                        nn::places};
+  constexpr auto forward(auto a, auto b, auto scale, auto mask, auto& layer) const {
+    auto const weights = nn::softmax(layer.variable("by", nn::constant{1}) * mask, nn::places);
+    return a * weights + nn::tanh(b * scale) + layer.variable("shift", a.channels(), nn::constant{0});
+  }
+};
+struct summary {
+  constexpr auto forward(auto a, auto b, auto&) const { return nn::max(a * b, nn::places) + nn::mean(b); }
+};
+constexpr auto applied = nn::graph(picture, [](auto x) {
+  auto const a = x | nn::conv2d{.filters = 4, .kernel = 3, .padding = same} | nn::relu{};
+  auto const scale = x | nn::global_max_pool{} | nn::dense{.units = 4};
+  auto const b = nn::apply(blend{}, a, x, scale, a | nn::conv2d{.filters = 1});
+  auto const c = nn::apply(blend{}, b, a, scale, x | nn::conv2d{.filters = 1});
+  return nn::concat(nn::apply(summary{}, b, c), scale) | nn::dense{.units = 3};
+});
+/// Masks of results, by a length and by ids.
+constexpr auto masked_by_length = [] {
+  constexpr auto in =
+      nn::inputs(nn::input<"words">(nn::ids{.count = 6}), nn::input<"length">(nn::length{.most = 6}));
+  constexpr auto mask = in.mask<"length">();
+  return nn::graph(in, [](auto words, auto) {
+    auto const a = words | nn::embedding{.vocabulary = 12, .width = 4};
+    auto const b = a | nn::masked(mask, nn::attention{}) | nn::dense{.units = 4, .each_place = true};
+    return nn::concat(a + b | nn::masked(mask, nn::gru{.units = 4, .last = true}),
+                      b | nn::masked(mask, nn::global_average_pool{}));
+  });
+}();
+constexpr auto masked_by_ids = nn::graph(nn::ids{.count = 6}, [](auto x) {
+  auto const a = x | nn::masked(nn::embedding{.vocabulary = 12, .width = 8}, nn::attention{.heads = 2});
+  return a * a | nn::masked(nn::bidirectional(nn::lstm{.units = 2, .last = true}));
+});
+
 /// Draws records of a network, and holds them as ONNX takes them, by name, and as rows of samples.
 template <class Net>
 class records {
@@ -587,6 +623,9 @@ int main(int, char** argv) {
   write<recurrent>(to, "recurrent");
   write<padded>(to, "padded");
   write<lengths>(to, "lengths");
+  write<applied>(to, "applied");
+  write<masked_by_length>(to, "masked_by_length");
+  write<masked_by_ids>(to, "masked_by_ids");
   write<onnx_networks::conv2d>(to, "external", {}, {}, 0);
   auto const one = [&](auto* of, char const* name) {
     char* words[] = {const_cast<char*>(name), argv[1], nullptr};

@@ -75,8 +75,10 @@ struct checked_lengths {
   static constexpr auto fault = nn::fault_of_lengths(Net);
   static_assert(fault != nn::lengths_fault::out_of_range,
                 "edl: the `lengths` of the network's `nn::ids` are from 1 to `count` - 1");
-  static_assert(fault != nn::lengths_fault::not_masked,
-                "edl: the network's `nn::ids` has `lengths`, so its first layer should be `nn::masked(...)`");
+  static_assert(
+      fault != nn::lengths_fault::not_masked,
+      "edl: the network's `nn::ids` has `lengths`, so its first layer should be `nn::masked(...)`; in a "
+      "function, all `nn::masked` should have one id");
   static_assert(fault != nn::lengths_fault::sees_padding,
                 "edl: the network's `nn::ids` has `lengths`, and a layer behind `nn::masked` sees padding");
   static_assert(fault != nn::lengths_fault::other_variables,

@@ -40,8 +40,9 @@ void check_single(lone_layer<L> const& wide) {
   edl::basic_cpu<float> cpu;
   auto const x = as_floats(wide.x), parameters = as_floats(wide.parameters);
   auto dy = as_floats(wide.dy);
-  std::vector<float> y(wide.y.size()), dx(x.size()), gradients(parameters.size()), saved(wide.saved.size());
-  edl::nn::pass<edl::basic_cpu<float>> p{cpu, wide.mode, wide.random, {}};
+  std::vector<float> y(wide.y.size()), dx(x.size()), gradients(parameters.size()), saved(wide.saved.size()),
+      scratch(wide.scratch.size());
+  edl::nn::pass<edl::basic_cpu<float>> p{cpu, wide.mode, wide.random, scratch};
   wide.whole.forward(p, {wide.in, wide.out, wide.batch, x, parameters, {}, y, saved});
   wide.whole.backward(p, {wide.in, wide.out, wide.batch, x, y, dy, parameters, {}, dx, gradients, saved});
   auto const near = [](std::vector<float> const& a, std::vector<double> const& b) {

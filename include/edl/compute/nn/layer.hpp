@@ -77,10 +77,12 @@ struct pass {
   kept_places places{};       ///< within `masked`: which places count
   /// If samples are single places of sequences (`decodes`); null: they are whole.
   decoding_rows<typename Device::scalar>* decoding = nullptr;
+  /// Within an `nn::graph` that is a network: the network's input, for masks of it.
+  view<typename Device::scalar> input{};
 
   /// The same for a layer within, with its own random stream and scratch, and without a watch.
   pass child(random_stream own, std::span<typename Device::scalar> memory) const {
-    return {device, mode, own, memory, trace, nullptr, set, places, decoding};
+    return {device, mode, own, memory, trace, nullptr, set, places, decoding, input};
   }
 
   /// Which places of an input count; all if the mask has another number of places.
@@ -229,11 +231,11 @@ constexpr bool masks_places = requires { requires L::masks_places; };
 
 /// Whether a layer may get padding among its places. It treats each place separately, and declares
 /// `each_place = true` or a `treats_each_place()` that is, or it skips padding, and declares `knows_padding =
-/// true`.
+/// true`. `masked`: it is within `masked`, which tells it where the padding is.
 template <layer L>
-constexpr bool takes_padding(L const& l) {
+constexpr bool takes_padding(L const& l, bool masked) {
   if constexpr (requires { requires L::knows_padding; })
-    return true;
+    return masked;
   else if constexpr (requires { bool(l.treats_each_place()); })
     return l.treats_each_place();
   else if constexpr (requires { bool(l.each_place); })

@@ -24,12 +24,24 @@ struct is_a_layer {
   };
   static constexpr bool expresses =
       requires(Thing const& l, tensor x, expression::scope& s) { l.forward(x, s); };
+  static constexpr bool several = requires(Thing const& l, tensor x, expression::scope& s) {
+    l.forward(x, x, s);
+  } || requires(Thing const& l, tensor x, expression::scope& s) { l.forward(x, x, x, s); };
+  static constexpr bool almost = !expresses && (
+      requires(Thing& l, tensor x, expression::scope& s) { l.forward(x, s); } ||
+      requires(Thing const& l, tensor x) { l.forward(x); });
   static_assert(copies, "edl: this is no layer: it cannot be copied");
   static_assert(!expresses,
                 "edl: this is no layer: its `forward(auto x, auto& layer) const` returns no tensor");
-  static_assert(checks || expresses,
+  static_assert(!several,
+                "edl: this layer is one of several results: `nn::apply(layer, a, b)` in the function of an "
+                "`nn::graph`");
+  static_assert(
+      !almost,
+      "edl: this is no layer: its forward pass is `constexpr auto forward(auto x, auto& layer) const`");
+  static_assert(checks || expresses || several || almost,
                 "edl: this is no layer: it has no `constexpr edl::fit check(edl::shape in) const`");
-  static_assert(has_output || expresses || !std::is_class_v<Thing>,
+  static_assert(has_output || expresses || several || almost || !std::is_class_v<Thing>,
                 "edl: this is no layer: it has no `constexpr edl::shape output(edl::shape in) const`");
 };
 

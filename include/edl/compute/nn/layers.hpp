@@ -3,6 +3,7 @@
 
 #include "edl/compute/nn/inputs.hpp"
 #include "edl/compute/nn/layer/activations.hpp"
+#include "edl/compute/nn/layer/apply.hpp"
 #include "edl/compute/nn/layer/attention.hpp"
 #include "edl/compute/nn/layer/batch_norm.hpp"
 #include "edl/compute/nn/layer/compressed_interaction.hpp"

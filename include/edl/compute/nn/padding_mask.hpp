@@ -15,6 +15,8 @@ struct padding_mask {
   int count = 0;           ///< places of a sample; 0: the number of ids in the input
   int row = 0;             ///< the length of that row; 0: the input is only ids
 
+  friend constexpr bool operator==(padding_mask const&, padding_mask const&) = default;
+
   constexpr int places(shape in) const { return count > 0 ? count : in.channels; }
   constexpr bool fits(shape in) const { return in.flat() && (row == 0 || in.channels == row); }
 

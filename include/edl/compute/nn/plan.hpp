@@ -84,9 +84,11 @@ struct layer_receives {
   static_assert(Why != fit::takes_no_weights,
                 "edl: this layer cannot follow the one before it: ids with weights are for an "
                 "`nn::embedding_bag`");
-  static_assert(Why != fit::not_at_the_start,
-                "edl: this layer cannot follow the one before it: a branch that begins with a named input "
-                "stands at the start of the network");
+  static_assert(
+      Why != fit::not_at_the_start,
+      "edl: this layer cannot follow the one before it: a branch that begins with a named input, or "
+      "`nn::masked` by one, stands at the start of the network, or in its function, and not within "
+      "a container");
   static_assert(Why != fit::sees_padding,
                 "edl: this layer cannot follow the one before it: within `nn::masked` it would see padding; "
                 "it stands behind, or after an `nn::lstm{.last = true}` or a global pool, or takes "
@@ -147,9 +149,10 @@ constexpr int child_code(L const& l, int index) {
     return index;
 }
 
-/// `ids`: its input is the network's, which is ids. `padded`: the number of places if some are padding.
+/// `ids`: its input is the network's, which is ids. `padded`: the number of places if some are padding, and
+/// `masked`: `masked` is around it.
 template <layer L>
-constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded = 0) {
+constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded = 0, bool masked = false) {
   misfit found{l.check(in), in, 0, {}};
   if (found.why == fit::option_out_of_range) found.missing = missing_option(l);
   if constexpr (requires { l.wrong(in); })
@@ -161,12 +164,14 @@ constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded 
   if (found.why == fit::fits) found.why = check_ids<L>(ids, in);
   if constexpr (requires { l.joins_input(); })
     if (found.why == fit::fits && ids && l.joins_input()) found.why = fit::takes_no_ids;
+  if constexpr (requires { l.masks_ids(); })
+    if (found.why == fit::fits && !ids && l.masks_ids()) found.why = fit::takes_only_ids;
   if constexpr (requires { l.mixes_places(in, padded); })
     if (found.why == fit::fits && padded > 1 && l.mixes_places(in, padded)) found.why = fit::sees_padding;
-  if (found.why == fit::fits && padded > 1 && in.height * in.width == padded && !takes_padding(l))
+  if (found.why == fit::fits && padded > 1 && in.height * in.width == padded && !takes_padding(l, masked))
     found.why = fit::sees_padding;
   if constexpr (masks_places<L>) {
-    padded = l.places(in);
+    padded = l.places(in), masked = true;
     if (found.why == fit::fits && l.mask.row == 0 && !ids) found.why = fit::takes_only_ids;
   }
   if constexpr (container<L>) {
@@ -174,7 +179,7 @@ constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded 
     int index = 0;
     bool given = ids;
     l.children(in, [&](auto const& child, shape s, std::string_view) {
-      misfit const below = find_misfit(child, s, given && sees_input(l, index), padded);
+      misfit const below = find_misfit(child, s, given && sees_input(l, index), padded, masked);
       if (is_serial<L>) given = gives_ids<std::remove_cvref_t<decltype(child)>>;
       if (below.why != fit::fits && below.depth < misfit::deepest) found = below.within(child_code(l, index));
       ++index;

@@ -125,7 +125,8 @@ template <layer L, class Visit>
 constexpr void for_each_padding(L const& l, shape in, id_range seen, Visit const& visit) {
   if constexpr (container<L>) {
     if constexpr (masks_places<L>)
-      if (!l.mask.by_length) visit(l.mask.row > 0 ? id_range{l.mask.first, l.mask.count} : seen, l.mask.id);
+      if (auto const& m = l.mask; !m.by_length)
+        visit(m.row > 0 ? id_range{m.first, m.count > 0 ? m.count : m.row} : seen, m.id);
     id_range next = seen;
     int index = 0;
     l.children(in, [&](auto const& child, shape s, std::string_view) {

@@ -60,7 +60,8 @@ inline std::string_view operator_of(nn::expression::operation o) {
 
 }  // namespace detail
 
-EDL_INLINE value add_expression(graph& g, nn::expression::form const& of, value const& x) {
+EDL_INLINE value add_expression(graph& g, nn::expression::form const& of, std::span<value const> x,
+                                shape whole) {
   using enum nn::expression::operation;
   constexpr std::int64_t floats = 1, booleans = 9;  // of TensorProto's types
   std::array<std::string, nn::expression::form::most_nodes> names;
@@ -70,7 +71,7 @@ EDL_INLINE value add_expression(graph& g, nn::expression::form const& of, value 
     std::string& name = names[std::size_t(i)];
     switch (n.what) {
       case input:
-        name = g.as(x, form::places).name;
+        name = g.as(x[std::size_t(n.index)], form::places).name;
         break;
       case variable: {
         auto const& v = of.variables[std::size_t(n.index)];
@@ -82,7 +83,7 @@ EDL_INLINE value add_expression(graph& g, nn::expression::form const& of, value 
         name = g.number(float(n.value));
         break;
       case extent:
-        name = g.number(float(nn::expression::elements_of(n.along, x.extents)));
+        name = g.number(float(nn::expression::elements_of(n.along, whole)));
         break;
       case training:
       case uniform:
@@ -90,7 +91,7 @@ EDL_INLINE value add_expression(graph& g, nn::expression::form const& of, value 
         name = g.number(0);  // predictions are not random
         break;
       case position: {
-        std::vector<float> numbers(nn::expression::elements_of(n.over, x.extents));
+        std::vector<float> numbers(nn::expression::elements_of(n.over, whole));
         std::iota(numbers.begin(), numbers.end(), 0.0f);
         auto const size = std::int64_t(numbers.size());
         bool const down = n.over == nn::places;
@@ -136,7 +137,7 @@ EDL_INLINE value add_expression(graph& g, nn::expression::form const& of, value 
     }
   }
   auto const last = std::size_t(of.result);
-  return {names[last], nn::expression::extents_of(of.nodes.all[last].over, x.extents), form::places};
+  return {names[last], nn::expression::extents_of(of.nodes.all[last].over, whole), form::places};
 }
 
 }  // namespace edl::onnx

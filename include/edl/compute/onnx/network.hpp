@@ -13,6 +13,7 @@
 #include "edl/compute/nn/input_place.hpp"
 #include "edl/compute/nn/inputs.hpp"
 #include "edl/compute/nn/layer.hpp"
+#include "edl/compute/nn/layer/apply.hpp"
 #include "edl/compute/nn/layer/cross_attention.hpp"
 #include "edl/compute/nn/layer/graph.hpp"
 #include "edl/compute/nn/layer/masked.hpp"
@@ -160,7 +161,13 @@ value to_onnx(graph& g, nn::graph_layer<Whole, Kinds...> const& l, value const& 
         std::vector<value> all;
         for (int i = 0; i < l.node(k).operands; ++i)
           all.push_back(operand(i).name.empty() ? g.whole_row() : operand(i));
-        results.push_back(join(g, what, std::move(all), sizes[k].out));
+        if constexpr (nn::is_joint_with_variables<Kind>) {
+          taken.push_back(Kind::name);
+          inside const named(g, nn::numbered(taken));
+          results.push_back(add_expression(g, what.now(sizes[k].in), all, sizes[k].in));
+        } else {
+          results.push_back(join(g, what, std::move(all), sizes[k].out));
+        }
       } else if constexpr (!nn::is_spliced<Kind>) {
         if (l.node(k).owner == k) {
           taken.push_back(Kind::role);
@@ -210,7 +217,9 @@ value add_input(graph& g, std::string const& name, std::string_view table, Kind 
 
 template <class Start>
 value add_inputs(graph& g, Start const& start) {
-  return add_input(g, "input", {}, start);
+  value const only = add_input(g, "input", {}, start);
+  g.place(0, only);  // for masks
+  return only;
 }
 template <class... Named>
 value add_inputs(graph& g, nn::input_list<Named...> const& all) {

@@ -57,7 +57,7 @@ double error_of_single(by_definition<double> const& with, expression::derivative
   double size = 1, most = 0;
   for (auto const& of : wide)
     for (double const v : of) size = std::max(size, std::abs(v));
-  std::vector<int> outputs{result, d.input};
+  std::vector<int> outputs{result, d.inputs[0]};
   for (int const v : d.variables)
     if (v >= 0) outputs.push_back(v);
   for (int const k : outputs)
@@ -110,7 +110,7 @@ TEST_CASE("derivatives of many compositions") {
       }
       CHECK(least < 1e-7);
     };
-    for (std::size_t i = 0; i < with.size(); ++i) check(with.x[i], derived[std::size_t(d.input)][i]);
+    for (std::size_t i = 0; i < with.size(); ++i) check(with.x[i], derived[std::size_t(d.inputs[0])][i]);
     for (int v = 0; v < form.variable_count; ++v) {
       nn::axes const over = form.variables[std::size_t(v)].over;
       std::vector<bool> seen(with.count(over));

@@ -59,6 +59,8 @@ TEST_CASE("what is wrong with lengths is found") {
   CHECK(fault(of_16, rows, answer) == not_masked);
   CHECK(fault(of_16, nn::masked(rows), answer) == sees_padding);
   CHECK(fault(of_16, nn::masked(rows), nn::batch_norm{}, nn::global_max_pool{}, answer) == sees_padding);
+  CHECK(fault(of_16, nn::masked(rows), nn::global_max_pool{}, answer) == sees_padding);  // behind the mask
+  CHECK(fault(of_16, nn::masked(rows), nn::residual(nn::attention{}), nn::dense{.units = 2}) == sees_padding);
   CHECK(fault(of_16, nn::masked(rows, nn::positions{}, nn::attention{}, nn::global_max_pool{}), answer) ==
         other_variables);
 }

@@ -554,12 +554,14 @@ EDL_INLINE bool run_on_accelerator(backend& on, program const& p, call<float> co
   auto* const gpu = dynamic_cast<accelerator*>(&on);
   if (!gpu) return false;
   team_layout const l(p, a.in);
-  generated_call with{.x = a.x.data(),
+  view<float> const x = a.x[0];  // there is one: `applied` is not portable
+  std::span<float> const dx = a.dx.empty() ? std::span<float>() : a.dx[0];
+  generated_call with{.x = x.data(),
                       .dy = a.dy.data(),
                       .variables = a.variables.data(),
                       .labels = a.labels.data(),
                       .y = a.y.data(),
-                      .dx = a.dx.empty() ? nullptr : a.dx.data(),
+                      .dx = dx.empty() ? nullptr : dx.data(),
                       .gradients = a.gradients.empty() ? nullptr : a.gradients.data(),
                       .kept = a.kept.data(),
                       .batch = a.batch,
@@ -583,7 +585,7 @@ EDL_INLINE bool run_on_accelerator(backend& on, program const& p, call<float> co
       .totals = l.totals,
       .scratch = l.shared + l.totals,
       .of_block = l.own + l.totals,
-      .activations = a.x.size() + a.dy.size() + a.y.size() + a.dx.size()};
+      .activations = x.size() + a.dy.size() + a.y.size() + dx.size()};
   gpu->run(what, with);
   return true;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +14,9 @@ namespace edl::nn::expression {
 struct derivative {
   node_list<most_derived> nodes{};
   int forward = 0;  ///< number of nodes of the forward pass
-  int input = -1;   ///< the gradient with respect to the input
   int mean = -1;    ///< the mean of a loss over all samples
+  /// The gradients: each is another node.
+  std::array<int, form::most_inputs> inputs{};
   std::array<int, form::most_variables> variables{};
 };
 
@@ -33,6 +35,7 @@ class deriver {
         loss ? over_by(literal(1), all)
              : put({.what = operation::slope, .over = of.nodes[of.result].over, .index = 0});
     if (loss) d_.mean = make(operation::divide, total(of.result), all);
+    d_.inputs.fill(-1);
     d_.variables.fill(-1);
     find_factor(of);
     for (int i = of.nodes.size; i-- > 0;) {
@@ -40,7 +43,7 @@ class deriver {
       if (slope < 0) continue;
       node const n = d_.nodes[i];
       if (n.what == operation::input)
-        d_.input = own(slope, n.over);
+        d_.inputs[std::size_t(n.index)] = own(slope, n.over);
       else if (n.what == operation::variable)
         d_.variables[std::size_t(n.index)] = own(slope, n.over);
       else
@@ -49,7 +52,8 @@ class deriver {
     for (int i = 0; i < d_.forward; ++i) {  // variables without a gradient get zeros
       node const n = d_.nodes[i];
       if (n.what != operation::input && n.what != operation::variable) continue;
-      int& gradient = n.what == operation::input ? d_.input : d_.variables[std::size_t(n.index)];
+      auto const which = std::size_t(n.index);
+      int& gradient = n.what == operation::input ? d_.inputs[which] : d_.variables[which];
       if (gradient < 0) gradient = own(literal(0), n.over);
     }
   }
@@ -113,7 +117,12 @@ class deriver {
   /// Gives a gradient its own memory, with all axes of its variable.
   constexpr int own(int i, axes of) {
     node const n = d_.nodes[i];
-    if (!is_leaf(n.what) && !is_reduction(n.what) && n.over == of) return i;
+    if (is_leaf(n.what) || is_reduction(n.what) || n.over != of) i = copy(i, of);
+    auto const is = [&](int gradient) { return gradient == i; };
+    while (std::ranges::any_of(d_.inputs, is) || std::ranges::any_of(d_.variables, is)) i = copy(i, of);
+    return i;
+  }
+  constexpr int copy(int i, axes of) {
     return put({.what = operation::same, .over = of, .a = std::int16_t(i)});
   }
 

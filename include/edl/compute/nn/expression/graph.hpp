@@ -33,7 +33,7 @@ inline constexpr axes all_axes = channels | places | samples;
 
 /// The operation of a node of an expression.
 enum class operation : std::uint8_t {
-  input,     ///< the layer's input
+  input,     ///< number `index` of the layer's inputs
   label,     ///< of a loss; 0: its labels, 1: the weights of samples; of a list: its number `index`
   slope,     ///< the gradient that the backward pass receives
   variable,  ///< number `index`
@@ -125,11 +125,11 @@ struct declared {
 
 /// The forward pass of a layer.
 struct form {
-  static constexpr std::size_t most_variables = 8, most_nodes = 128;
+  static constexpr std::size_t most_inputs = 8, most_variables = 8, most_nodes = 128;
 
   node_list<most_nodes> nodes{};
   std::array<declared, most_variables> variables{};
-  int variable_count = 0, constants = 0, streams = 0;
+  int input_count = 1, variable_count = 0, constants = 0, streams = 0;
   int result = -1;
   mistake wrong{};
 

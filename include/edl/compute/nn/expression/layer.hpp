@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
+#include <iterator>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "edl/compute/nn/expression/cuda_source.hpp"
 #include "edl/compute/nn/expression/operations.hpp"
@@ -21,16 +25,38 @@ concept is_expression =
 
 namespace expression {
 
-template <class L>
+/// The axes of the `N` inputs of an expression, without samples.
+template <class L, std::size_t N>
+constexpr std::array<axes, N> axes_of_inputs() {
+  std::array<axes, N> all;
+  all.fill(channels | places);
+  if constexpr (N > 1 && requires { L::inputs[0]; })
+    for (std::size_t i = 0; i < N && i < std::size(L::inputs); ++i) all[i] = L::inputs[i];
+  return all;
+}
+
+/// `N`: the number of its inputs.
+template <std::size_t N = 1, class L>
 constexpr form form_of(L const& l, shape in, bool sizes = true) {
-  scope s(in, sizes);
-  return s.finish(l.forward(s.input(), s));
+  constexpr auto over = axes_of_inputs<L, N>();
+  scope s(in, over, sizes);
+  if constexpr (N == 1)
+    return s.finish(l.forward(s.input(), s));
+  else
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return s.finish(l.forward(s.input(I)..., s));
+    }(std::make_index_sequence<N>{});
 }
 
 /// The compiled operations of a layer, for all options and inputs.
-template <class L>
+template <class L, std::size_t N = 1>
 struct compiled {
-  static constexpr form operations = form_of(L{}, {4, 4, 4}, false);
+  static constexpr form operations = [] {
+    if constexpr (requires { typename std::bool_constant<(form_of<N>(L{}, {4, 4, 4}, false), true)>; })
+      return form_of<N>(L{}, {4, 4, 4}, false);
+    else
+      return form{.wrong = {mistake_kind::not_constexpr, 0, {}, {}}};
+  }();
   static constexpr bool right = operations.wrong.none();
   static constexpr program backward =
       right ? scheduler::backward(operations, deriver(operations).result()) : program{};
@@ -55,6 +81,33 @@ constexpr std::string_view name_of_type() {
   return all;
 }
 
+/// The name of a layer: its `name`, or that of its type.
+template <class L>
+constexpr std::string_view name_of() {
+  if constexpr (requires { std::string_view(L::name); })
+    return std::string_view(L::name);
+  else
+    return name_of_type<L>();
+}
+
+template <class Visit>
+constexpr void each_variable(form const& f, Visit& visit) {
+  for (int v = 0; v < f.variable_count; ++v) {
+    auto const& one = f.variables[std::size_t(v)];
+    visit(variable_spec{one.name, one.dims, one.initial});
+  }
+}
+
+/// The form with the constants of these options.
+template <std::size_t N = 1, class L>
+constexpr form form_now(L const& l, shape in) {
+  if (compiled<L, N>::operations.wrong.what == mistake_kind::not_constexpr) return compiled<L, N>::operations;
+  form f = form_of<N>(l, in);
+  if (f.wrong.none() && !f.same_operations(compiled<L, N>::operations))
+    f.wrong = {mistake_kind::depends_on_options, 0, in, {}};
+  return f;
+}
+
 }  // namespace expression
 
 /// Makes a layer from a forward pass: the compiler derives its gradient. On a GPU it is computed by kernels
@@ -64,12 +117,7 @@ struct derived {
   L source;
 
   static constexpr bool right = expression::is_right<L>();
-  static constexpr std::string_view name = [] {
-    if constexpr (requires { std::string_view(L::name); })
-      return std::string_view(L::name);
-    else
-      return expression::name_of_type<L>();
-  }();
+  static constexpr std::string_view name = expression::name_of<L>();
   static constexpr bool portable = true;
   static constexpr bool each_place = expression::compiled<L>::forward.each_place;
   static constexpr bool recomputes = nn::recomputes<L>;
@@ -89,11 +137,7 @@ struct derived {
   }
   template <class Visit>
   constexpr void variables(shape in, Visit&& visit) const {
-    expression::form const f = now(in);
-    for (int v = 0; v < f.variable_count; ++v) {
-      auto const& one = f.variables[std::size_t(v)];
-      visit(variable_spec{one.name, one.dims, one.initial});
-    }
+    expression::each_variable(now(in), visit);
   }
   constexpr std::size_t saved(shape in, pass_size batch) const {
     return expression::kept_by(expression::compiled<L>::forward, in, std::size_t(batch));
@@ -108,7 +152,7 @@ struct derived {
     expression::run<expression::compiled<L>::forward, T>(p.device, {.now = f,
                                                                     .in = a.in,
                                                                     .batch = std::size_t(a.batch),
-                                                                    .x = a.x,
+                                                                    .x = std::span(&a.x, 1),
                                                                     .variables = a.parameters,
                                                                     .y = a.y,
                                                                     .kept = a.saved,
@@ -125,11 +169,11 @@ struct derived {
     expression::run<expression::compiled<L>::backward, T>(p.device, {.now = f,
                                                                      .in = a.in,
                                                                      .batch = std::size_t(a.batch),
-                                                                     .x = a.x,
+                                                                     .x = std::span(&a.x, 1),
                                                                      .dy = a.dy,
                                                                      .variables = a.parameters,
                                                                      .y = y,
-                                                                     .dx = a.dx,
+                                                                     .dx = std::span(&a.dx, 1),
                                                                      .gradients = a.gradients,
                                                                      .kept = a.saved,
                                                                      .training = p.mode == mode::training,
@@ -137,12 +181,7 @@ struct derived {
   }
 
   /// The form with the constants of these options.
-  constexpr expression::form now(shape in) const {
-    expression::form f = expression::form_of(source, in);
-    if (f.wrong.none() && !f.same_operations(expression::compiled<L>::operations))
-      f.wrong = {expression::mistake_kind::depends_on_options, 0, in, {}};
-    return f;
-  }
+  constexpr expression::form now(shape in) const { return expression::form_now(source, in); }
 };
 
 /// A layer in the form that containers store.

@@ -135,8 +135,18 @@ struct derived_loss {
       labels = wide;
     }
     expression::form const now = expression::loss_form_of(source, output);
-    expression::run_on<expression::compiled_loss<L>::both, T>(
-        on, {now, output, std::size_t(batch), outputs, {}, {}, {&mean, 1}, gradients, {}, {}, labels});
+    expression::run_on<expression::compiled_loss<L>::both, T>(on,
+                                                              {now,
+                                                               output,
+                                                               std::size_t(batch),
+                                                               std::span(&outputs, 1),
+                                                               {},
+                                                               {},
+                                                               {&mean, 1},
+                                                               std::span<std::span<T> const>(&gradients, 1),
+                                                               {},
+                                                               {},
+                                                               labels});
     return double(mean);
   }
 };

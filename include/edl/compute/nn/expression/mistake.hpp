@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
+
 #include "edl/core/shape.hpp"
 
 namespace edl::nn::expression {
@@ -13,6 +15,11 @@ struct source_line {
 
   constexpr source_line(of_caller = {}, int line = __builtin_LINE())  // NOLINT(google-explicit-constructor)
       : number(line) {}
+  /// A mistake.
+  template <class Axes>
+    requires std::is_enum_v<Axes>
+  constexpr source_line(Axes, int line = __builtin_LINE())
+      : number(-line) {}  // NOLINT(google-explicit-constructor)
 };
 
 /// Mistakes in a forward pass, or in the function of an `nn::graph`.
@@ -24,19 +31,26 @@ enum class mistake_kind {
   unused_tensor,
   axis_of_reduction,
   number_for_axes,
+  axes_in_turn,
+  tensor_for_condition,
+  arguments_of_variable,
   axes_of_positions,
   axis_of_cumsum,
   random_outside_training,
   running_statistics,
   result_without_input,
+  unused_input,
   loss_is_no_number,
   tensor_of_another_layer,
   too_large,
   depends_on_options,
+  not_constexpr,
   shapes_of_elements,
   shapes_beside,
   shapes_of_matrices,
   shapes_of_attention,
+  shapes_of_inputs,
+  places_of_mask,
   option_of_cross_attention,
   shapes_of_reshape,
   outside_of_slice,
@@ -85,6 +99,15 @@ struct forward_pass_of {
       what != number_for_axes,
       "edl: a number stands for the axes of nn::sum, nn::mean and the like, which are nn::channels, "
       "nn::places or both (with |), in the `line` that is named above");
+  static_assert(what != axes_in_turn,
+                "edl: several axes are one argument, as in `nn::sum(x, nn::channels | nn::places)`, in the "
+                "`line` that is named above");
+  static_assert(what != tensor_for_condition,
+                "edl: a tensor has many elements, and is no condition of `if` or `?:`: `nn::where(condition, "
+                "yes, no)`, in the `line` that is named above");
+  static_assert(what != arguments_of_variable,
+                "edl: a variable has a name, an axis, without which it is one number, and an initialiser: "
+                "`layer.variable(\"slope\", x.channels(), nn::constant{1})`");
   static_assert(
       what != axes_of_positions,
       "edl: nn::argmax and nn::one_hot are along one axis, nn::channels or nn::places, in the `line` "
@@ -103,11 +126,15 @@ struct forward_pass_of {
       "and so may a layer with kernels of your own; see the `line` that is named above");
   static_assert(what != result_without_input,
                 "edl: what `forward` of this layer returns does not depend on its input");
+  static_assert(what != unused_input, "edl: `forward` of this layer does not use one of its results");
   static_assert(what != loss_is_no_number,
                 "edl: a `loss` is one number for each record: nn::mean(…) or nn::sum(…) of it");
   static_assert(what != tensor_of_another_layer,
                 "edl: `forward` of this layer uses a tensor that belongs to another one");
   static_assert(what != too_large, "edl: `forward` of this layer has too many operations or variables");
+  static_assert(what != not_constexpr,
+                "edl: the compiler cannot compute `forward` of this layer: it is not `constexpr`, calls "
+                "something that is not, or never ends");
   static_assert(what != depends_on_options,
                 "edl: which operations `forward` of this layer does depends on an option, or on the shape of "
                 "its input: make the option an argument of a template (`template <bool Scaled> struct …`)");
@@ -127,6 +154,13 @@ struct forward_pass_of {
       what != shapes_of_attention,
       "edl: both results of `nn::cross_attention` have as many channels, which `heads` divides, and these "
       "(`first` and `second` above) do not");
+  static_assert(
+      what != shapes_of_inputs,
+      "edl: results of `nn::apply` have one shape along the axes that its layer gives each (`inputs`, or all "
+      "axes), and one has another (`second` above) than it would have then (`first`)");
+  static_assert(what != places_of_mask,
+                "edl: `nn::masked` has a mask of as many places as the result that it follows, and these two "
+                "differ (`first` and `second` above)");
   static_assert(
       what != option_of_cross_attention,
       "edl: `nn::cross_attention` has at least one of `heads` and a `dropout` from 0 to 1, and neither "

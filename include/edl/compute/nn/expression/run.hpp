@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "edl/compute/device/cpu/basic_cpu.hpp"
@@ -36,8 +37,11 @@ struct call {
   form const& now;  ///< with the constants of this call
   shape in;
   std::size_t batch;
-  view<T> x, dy, variables;
-  std::span<T> y, dx, gradients, kept;
+  std::span<view<T> const> x;  ///< of each input
+  view<T> dy, variables;
+  std::span<T> y;
+  std::span<std::span<T> const> dx;  ///< of each input
+  std::span<T> gradients, kept;
   view<T> labels{};
   bool training = true;
   random_stream random{};
@@ -94,7 +98,8 @@ inline std::size_t own_size(program const& p, slot const& s, shape in, cut const
   }
 }
 
-/// Gives each slot its memory. `own` is the thread's: `own_size` of each slot, and a spare row.
+/// Gives each slot its memory. `own` is the thread's: `own_size` of each slot, and a spare row for each
+/// gradient that is not wanted.
 template <class T>
 frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* numbers, T const* positions,
               T* shared, T* own, bool in_samples) {
@@ -126,7 +131,7 @@ frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* number
     auto const external = [&](T const* at) { put(i, at, has(s.over, samples) ? sample : 0, row); };
     switch (s.where) {
       case memory::input:
-        external(a.x.data());
+        external(a.x[std::size_t(s.index)].data());
         break;
       case memory::label:
         external(a.labels.data() +
@@ -139,10 +144,10 @@ frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* number
         external(a.y.data());
         break;
       case memory::input_gradient:
-        if (a.dx.empty())
-          put(i, spare, 0, 0);
+        if (a.dx[std::size_t(s.index)].empty())
+          put(i, std::exchange(spare, spare + rounded(by.length)), 0, 0);
         else
-          external(a.dx.data());
+          external(a.dx[std::size_t(s.index)].data());
         break;
       case memory::variable_gradient:
         if (a.gradients.empty())
@@ -278,11 +283,12 @@ void draw_into_kept(basic_cpu<T>& cpu, program const& p, call<T> const& a) {
 template <program const& P, class T, class On>
 void run_on(On& cpu, call<T> const& a) {
   cut const by = cut_of(P, a.in, a.batch);
-  std::size_t own = by.length, shared = 0, gradient = 0, positions = 0;
+  std::size_t own = 0, shared = 0, gradient = 0, positions = 0;
   int numbers = 0;
   for (int k = 0; k < P.slot_count; ++k) {
     slot const& s = P.slots[std::size_t(k)];
     own += rounded(own_size(P, s, a.in, by));
+    if (s.where == memory::input_gradient) own += rounded(by.length);
     if (s.where == memory::shared) shared += rounded(of_sample(s.over, a.in));
     if (s.where == memory::variable_gradient) gradient = std::max(gradient, of_sample(s.over, a.in));
     if (s.where == memory::position) positions = std::max(positions, of_sample(s.over, a.in));

@@ -15,11 +15,11 @@ namespace edl::nn::expression {
 /// Where a value is stored.
 enum class memory : std::uint8_t {
   nowhere,            ///< in a register
-  input,              ///< the layer's x, or a loss's outputs
+  input,              ///< number `index` of the layer's inputs, or a loss's outputs
   label,              ///< a loss's labels
   slope,              ///< dy
   result,             ///< y
-  input_gradient,     ///< dx
+  input_gradient,     ///< of input number `index`
   variable,           ///< number `index`
   variable_gradient,  ///< of number `index`
   number,             ///< number `index` of those of a call
@@ -135,7 +135,8 @@ class scheduler {
       s.outputs_[std::size_t(s.output_count_++)] = {d.mean, memory::result, 0};
     else
       s.forward_ = d.forward, s.result_ = f.result;
-    s.outputs_[std::size_t(s.output_count_++)] = {d.input, memory::input_gradient, 0};
+    for (int i = 0; i < f.input_count; ++i)
+      s.outputs_[std::size_t(s.output_count_++)] = {d.inputs[std::size_t(i)], memory::input_gradient, i};
     for (int v = 0; v < f.variable_count; ++v)
       s.outputs_[std::size_t(s.output_count_++)] = {d.variables[std::size_t(v)], memory::variable_gradient,
                                                     v};
@@ -251,7 +252,7 @@ class scheduler {
       if (leaf(i)) {
         switch (n.what) {
           case operation::input:
-            put(i, memory::input);
+            put(i, memory::input, n.index);
             break;
           case operation::label:
             put(i, memory::label, n.index);
@@ -407,7 +408,7 @@ class scheduler {
   program p_{};
   std::array<bool, most_derived> live_{}, leaf_{};
   std::array<moment, most_derived> when_{};
-  std::array<output, 2 + form::most_variables> outputs_{};
+  std::array<output, 1 + form::most_inputs + form::most_variables> outputs_{};
   int output_count_ = 0;
   int forward_ = 0, result_ = -1;
 };

@@ -5,7 +5,9 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "edl/compute/nn/expression/graph.hpp"
 
@@ -31,6 +33,10 @@ struct tensor {
 
   constexpr axis_length channels() const;
   constexpr axis_length places() const;
+
+  /// A mistake: in `if`, `?:`, `&&` and the like.
+  template <std::same_as<bool> T>
+  constexpr explicit operator T() const;
 };
 
 namespace expression {
@@ -48,11 +54,16 @@ concept operands = (tensor_like<A> && (tensor_like<B> || number<B>)) || (number<
 class scope {
  public:
   /// For a layer with the input `in`. Without `sizes`, it records only the form, and compares no extents.
-  constexpr explicit scope(shape in, bool sizes = true) : in_(in), sizes_(sizes) {
-    form_.nodes.add({.what = operation::input, .over = all_axes, .index = 0});
+  constexpr explicit scope(shape in, bool sizes = true) : scope(in, std::span(&all_axes, 1), sizes) {}
+  /// For several inputs with these axes of `in`.
+  constexpr scope(shape in, std::span<axes const> inputs, bool sizes) : in_(in), sizes_(sizes) {
+    form_.input_count = int(inputs.size());
+    for (int i = 0; i < form_.input_count; ++i)
+      form_.nodes.add(
+          {.what = operation::input, .over = inputs[std::size_t(i)] | samples, .index = std::int16_t(i)});
   }
 
-  constexpr tensor input() { return {this, 0}; }
+  constexpr tensor input(std::size_t which = 0) { return {this, int(which)}; }
   /// For a loss: a label for each output, or with `samples` one for each sample, which is one of a list.
   constexpr tensor label(axes over = all_axes, std::size_t which = 0) {
     return put({.what = operation::label, .over = over, .index = std::int16_t(which)}, 0);
@@ -71,6 +82,18 @@ class scope {
   /// A trained variable that is one number.
   constexpr tensor variable(std::string_view name, initializer const& initial, source_line line = {}) {
     return declare({name, axes{}, extents(1), initial}, line.number);
+  }
+
+  template <class... Given>
+  static constexpr bool declares =
+      std::is_invocable_v<void (*)(std::string_view, axis_length, initializer), Given...> ||
+      std::is_invocable_v<void (*)(std::string_view, initializer), Given...>;
+  /// A mistake.
+  template <class... Given>
+    requires(!declares<Given...>)
+  constexpr tensor variable(Given const&...) {
+    fail({mistake_kind::arguments_of_variable, 0, {}, {}});
+    return input();
   }
 
   /// 1 in training, 0 in evaluation and prediction: `nn::where(layer.training(), …, x)`.
@@ -94,6 +117,9 @@ class scope {
 
   constexpr void fail(mistake const& m) {
     if (form_.wrong.none()) form_.wrong = m;
+  }
+  constexpr void refuse_condition(tensor t) {
+    fail({mistake_kind::tensor_for_condition, lines_[std::size_t(t.id)], {}, {}});
   }
   constexpr tensor add(operation o, int line, tensor a, tensor b = {}, tensor c = {}) {
     for (tensor* of : {&a, &b, &c})
@@ -154,8 +180,11 @@ class scope {
     form ordered;
     std::array<int, form::most_nodes> moved{};
     moved.fill(-1);
-    moved[0] = ordered.nodes.add(form_.nodes[0]);
+    ordered.input_count = form_.input_count;
+    for (int i = 0; i < form_.input_count; ++i) moved[std::size_t(i)] = ordered.nodes.add(form_.nodes[i]);
     ordered.result = move(result.id, ordered, moved);
+    for (int i = 0; i < form_.input_count && form_.input_count > 1; ++i)
+      if (!reads(ordered, i)) fail({mistake_kind::unused_input, 0, {}, {}});
     for (int i = form_.nodes.size; i-- > 0;) {
       if (moved[std::size_t(i)] >= 0) continue;
       operation const o = form_.nodes[i].what;
@@ -172,6 +201,7 @@ class scope {
       fail({mistake_kind::too_large, line, {}, {}});
       return input();
     }
+    if (int const at = caller_ != 0 ? caller_ : line; at < 0) fail({mistake_kind::axes_in_turn, -at, {}, {}});
     tensor const t{this, form_.nodes.add(n)};
     if (lines_[std::size_t(t.id)] == 0) lines_[std::size_t(t.id)] = caller_ > 0 ? caller_ : line;
     return t;
@@ -196,6 +226,11 @@ class scope {
     form_.variables[std::size_t(form_.variable_count)] = v;
     return put({.what = operation::variable, .over = v.over, .index = std::int16_t(form_.variable_count++)},
                line);
+  }
+  static constexpr bool reads(form const& f, int of) {
+    for (int i = f.input_count; i < f.nodes.size; ++i)
+      if (node const& n = f.nodes[i]; n.a == of || n.b == of || n.c == of) return true;
+    return false;
   }
   constexpr int move(int from, form& to, std::array<int, form::most_nodes>& moved) {
     int& at = moved[std::size_t(from)];
@@ -299,6 +334,11 @@ constexpr tensor whole_power(tensor x, long long n) {
 
 }  // namespace expression
 
+template <std::same_as<bool> T>
+constexpr tensor::operator T() const {
+  within->refuse_condition(*this);
+  return true;
+}
 constexpr axis_length tensor::channels() const {
   return {nn::channels, has(within->over_of(*this), nn::channels) ? within->in().channels : 1};
 }

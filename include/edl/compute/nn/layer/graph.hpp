@@ -20,6 +20,7 @@
 #include "edl/compute/nn/layer/lengths.hpp"
 #include "edl/compute/nn/layer/parallel.hpp"
 #include "edl/compute/nn/memory_plan.hpp"
+#include "edl/compute/nn/padding_mask.hpp"
 
 namespace edl::nn {
 
@@ -63,12 +64,24 @@ struct graph_layer {
       node(k).what.visit([&]<class Kind>(Kind const& what) {
         if constexpr (is_joint<Kind>) {
           out = first;
-          out = what.output(operands(k, [&](int from) { return m.out_of(from); }), m.wrong);
-          m.wrong.line = node(k).line;
+          auto const given = operands(k, [&](int from) { return m.out_of(from); });
+          out = what.output(given, m.wrong);
+          if (m.wrong.line == 0) m.wrong.line = node(k).line;
+          if constexpr (is_joint_with_variables<Kind>)
+            if (m.wrong.none()) m[k].in = what.whole(given);
         } else {
           m.why = what.check(first);
           if (m.why != fit::fits) return;
           out = what.output(first);
+          what.children(first, [&](auto const& l, shape s, std::string_view) {
+            if constexpr (masks_places<std::remove_cvref_t<decltype(l)>>) {
+              bool const known = l.mask.count > 0 || in.flat();  // otherwise the input is no ids
+              int const places = l.mask.count > 0 ? l.mask.count : in.channels;
+              if (l.of_network && known && places != (s.flat() ? s.channels : s.height * s.width))
+                m.wrong = {places_of_mask, 0, {1, places, 1}, s};
+            }
+            return m.wrong.none();
+          });
           if (int const owner = node(k).owner; owner != k) {
             std::uint64_t digest = 0;
             node(owner).visit_layers(
@@ -101,16 +114,19 @@ struct graph_layer {
     for (int k = 0; more && k < size && k < m.known + m.wrong.none(); ++k)
       node(k).visit_layers([&](auto const& l) { more = visit(l, m[k].in, l.role); });
   }
-  /// Those that own their variables. For a single named layer, that layer.
+  /// Those that own their variables, and joints that may have some. For a single named layer, that layer.
   template <class Visit>
   constexpr void owners(shape in, Visit&& visit) const {
     auto const m = measure(in);
     bool more = true;
     for (int k = 0; more && k < m.known; ++k)
       if (node(k).owner == k)
-        node(k).visit_layers([&]<class Kind>(Kind const& l) {
+        node(k).what.visit([&]<class Kind>(Kind const& l) {
           shape from = m[k].in;
-          if constexpr (!Kind::names_layer) {
+          if constexpr (is_joint_with_variables<Kind>) {
+            more = visit(l, from, std::string_view{});
+          } else if constexpr (is_joint<Kind>) {
+          } else if constexpr (!Kind::names_layer) {
             more = visit(l, from, l.role);
           } else {
             if constexpr (Kind::slices > 0) from = std::get<0>(l.layers).output(from);
@@ -125,6 +141,24 @@ struct graph_layer {
     bool any = false;
     for (int k = 0; k < size; ++k)
       for (int i = 0; !is_layer(k) && i < node(k).operands; ++i) any = any || operand(k, i) < 0;
+    return any;
+  }
+  /// Calls visit(mask) for each mask of the network's input.
+  template <class Visit>
+  constexpr void masks(Visit&& visit) const {
+    for (int k = 0; k < size; ++k)
+      node(k).visit_layers([&](auto const& of) {
+        auto const one = [&]<class L>(L const& l) {
+          if constexpr (masks_places<L>)
+            if (l.of_network) visit(l.mask);
+        };
+        std::apply([&](auto const&... l) { (one(l), ...); }, of.layers);
+      });
+  }
+  /// One of them reads ids, which are all that the input is.
+  constexpr bool masks_ids() const {
+    bool any = false;
+    masks([&](padding_mask const& m) { any = any || m.count == 0; });
     return any;
   }
   /// Something that is no layer is given so many places, and looks at several of them.
@@ -183,18 +217,21 @@ struct graph_layer {
     carver scratch(p.scratch);
     auto const others = scratch.next(m.results), spare = scratch.next(m.spare);
     results<T> const all{m, size, a.x, a.y, a.saved, others};
-    pass<D> const own = p.child(p.random, scratch.rest());
+    pass<D> own = p.child(p.random, scratch.rest());
+    if constexpr (Whole) own.input = a.x;
     std::size_t index = 0;
-    for (int k = 0; k < size; ++k)
+    for (int k = 0; k < size; ++k) {
+      auto const& n = m[k];
       node(k).what.visit([&]<class Kind>(Kind const& what) {
         if constexpr (is_joint<Kind>) {
           pass<D> joins = own.child(own.random.child(std::uint64_t(most + k)), own.scratch);
           auto const in = operands(k, [&](int from) { return m.out_of(from); });
           auto const x = operands(k, [&](int from) { return all.input(from); });
-          joint_args<T> const given{in, m[k].out, std::size_t(a.batch), x, kept_by(m[k], a.saved, spare)};
-          what.forward(joins, given, all.of(k));
+          what.forward(joins,
+                       {in, n.out, std::size_t(a.batch), x, kept_by(n, a.saved, spare),
+                        a.parameters.subspan(n.at.parameters, n.count.parameters)},
+                       all.of(k));
         } else {
-          auto const& n = m[k];
           auto const state = a.state.subspan(n.at.state, n.count.state);
           if (n.again) p.device.copy(state, a.saved.subspan(n.state, state.size()));
           forward_child(own, child_of{*this, a.in, index++}, what,
@@ -203,6 +240,7 @@ struct graph_layer {
                          kept_by(n, a.saved, spare)});
         }
       });
+    }
   }
 
   template <class D>
@@ -218,6 +256,7 @@ struct graph_layer {
       return k + 1 == size ? a.dy : gradients.subspan(m[k].gradient, m[k].size);
     };
     pass<D> own = p.child(p.random, scratch.rest());
+    if constexpr (Whole) own.input = a.x;
     std::array<bool, std::size_t(most) + 1> wanted{!a.dx.empty()}, written{};  // by number + 1
     of_nodes<bool> begun{};  // of owners: their gradients exist
     std::size_t index = 0;   // of a child
@@ -230,6 +269,10 @@ struct graph_layer {
     for (int k = size; k-- > 0;) {
       index -= is_layer(k);
       if (!wanted[at(k + 1)]) continue;
+      auto const y = k + 1 == size ? a.y : view<T>(all.of(k));
+      auto const& n = m[k];
+      auto const ours = a.gradients.subspan(n.at.parameters, n.count.parameters);
+      auto const parameters = a.parameters.subspan(n.at.parameters, ours.size());
       // Lets `give` write its contribution to an operand's gradient.
       auto const contribute = [&](int i, auto const& give) {
         int const from = operand(k, i);
@@ -244,23 +287,36 @@ struct graph_layer {
           pass<D> joins = own.child(own.random.child(std::uint64_t(most + k)), own.scratch);
           auto const in = operands(k, [&](int from) { return m.out_of(from); });
           auto const x = operands(k, [&](int from) { return all.input(from); });
-          joint_args<T> const given{in, m[k].out, std::size_t(a.batch), x, kept_by(m[k], a.saved, spare)};
-          for (int i = 0; i < node(k).operands; ++i)
-            contribute(i, [&](std::span<T> to) {
-              what.backward(joins, given, k + 1 == size ? a.y : view<T>(all.of(k)), view<T>(gradient(k)),
-                            std::size_t(i), to);
-            });
+          joint_args<T> const given{in,        n.out, std::size_t(a.batch), x, kept_by(n, a.saved, spare),
+                                    parameters};
+          if constexpr (is_joint_with_variables<Kind>) {
+            carver more(other);
+            std::array<std::span<T>, std::tuple_size_v<node_operands>> to{}, sum{};
+            for (std::size_t i = 0; i < in.size; ++i) {
+              int const from = operand(k, int(i));
+              if (!wanted[at(from + 1)]) continue;
+              to[i] = gradient(from);
+              if (std::exchange(written[at(from + 1)], true))
+                sum[i] = std::exchange(to[i], more.aligned(to[i].size()));
+            }
+            what.backward(joins, given, y, view<T>(gradient(k)), std::span(to).first(in.size), ours);
+            for (std::size_t i = 0; i < in.size; ++i)
+              if (!sum[i].empty()) p.device.add(activation::none, sum[i], to[i], sum[i]);
+            if (p.watch && !ours.empty()) p.watch->final_from(ours);
+          } else {
+            for (int i = 0; i < node(k).operands; ++i)
+              contribute(i, [&](std::span<T> to) {
+                what.backward(joins, given, y, view<T>(gradient(k)), std::size_t(i), to);
+              });
+          }
         } else {
-          auto const& n = m[k];
-          auto const ours = a.gradients.subspan(n.at.parameters, n.count.parameters);
-          auto const parameters = a.parameters.subspan(n.at.parameters, ours.size());
           bool const more = n.shared && std::exchange(begun[at(node(k).owner)], true);
           child_of const which{*this, a.in, index};
           backward_args<T> call{n.in,
                                 n.out,
                                 a.batch.of_sides({}),
                                 all.input(operand(k, 0)),
-                                k + 1 == size ? a.y : view<T>(all.of(k)),
+                                y,
                                 gradient(k),
                                 parameters,
                                 a.state.subspan(n.at.state, n.count.state),
@@ -346,6 +402,21 @@ struct graph_layer {
           auto const given = operands(k, [&](int from) { return m.out_of(from); });
           n.own_size = what.saved(given, std::size_t(batch));
           m.layer = std::max(m.layer, what.scratch(given, std::size_t(batch)));
+        }
+        if constexpr (is_joint_with_variables<Kind>) {
+          n.count = nn::count(what, n.in);
+          n.at =
+              std::exchange(so_far, {so_far.parameters + n.count.parameters, so_far.state + n.count.state});
+        }
+      });
+    for (int k = 0; k < size; ++k)
+      node(k).what.visit([&]<class Kind>(Kind const&) {
+        if constexpr (is_joint_with_variables<Kind>) {  // which gives all operands their gradients at once
+          std::size_t all = 0;
+          for (int i = 0; i < node(k).operands; ++i)
+            if (int const from = operand(k, i); readers[at(from + 1)] > 1)
+              all += rounded(std::size_t(batch) * m.out_of(from).size());
+          m.other = std::max(m.other, all);
         }
       });
     auto const take = [&](std::size_t of) { return std::exchange(m.saved, m.saved + rounded(of)); };

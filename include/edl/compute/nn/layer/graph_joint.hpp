@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,12 +27,20 @@ struct joint_args {
   std::size_t batch;
   std::span<view<T> const> x;  ///< in the backward pass only where the joint says `reads_operands`
   std::span<T> saved;
+  view<T> parameters{};
 };
 
-/// A node of a graph that joins the results of others, and has no variables. Besides the members of `joint`,
-/// such a kind may have `saved` and `scratch` of (operands' extents, samples).
+/// A node of a graph that joins the results of others. Besides the members of `joint`, such a kind may have
+/// `saved` and `scratch` of (operands' extents, samples).
 template <class Kind>
 concept is_joint = requires { requires Kind::joins; };
+
+/// A joint that may have variables, like a layer whose input has the extents `whole`. Its `backward` gives
+/// all operands their gradients at once.
+template <class Kind>
+concept is_joint_with_variables = is_joint<Kind> && requires(Kind const& k, std::span<shape const> in) {
+  { k.whole(in) } -> std::same_as<shape>;
+};
 
 /// The joint that is a `merge`.
 template <merge How>

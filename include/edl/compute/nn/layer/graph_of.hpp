@@ -70,10 +70,20 @@ struct graph_result {
   int number = -1;  ///< of the result; -1: an input
   std::tuple<Pending...> pending{};
 
+  constexpr graph_result& operator=(graph_result const&) = default;
+  template <detail::is_result Other>
+  constexpr graph_result& operator=(Other const&) {
+    static_assert(detail::is_said<graph_result>,
+                  "edl: each result of `nn::graph` has a type and a name of its own: `auto const b = a | "
+                  "nn::relu{};`");
+    return *this;
+  }
+
   /// Its extents. They are known if the graph begins with an input.
-  constexpr edl::shape shape() const
-    requires(Scope::sized)
-  {
+  constexpr edl::shape shape() const {
+    static_assert(
+        Scope::sized || Scope::records,
+        "edl: the shape of a result is known in the function of a network, which begins with an input");
     edl::shape all = within->shape_of(source);
     auto const one = [&](auto const& l) {
       if (l.check(all) != fit::fits) return false;
@@ -94,6 +104,16 @@ constexpr int commit(graph_result<Scope, Pending...> const& x) {
     return x.within->commit(x.number, x.source, layers_of_node<"", 0, Pending...>{{x.pending}});
   else
     return x.within->use(x.number), x.source;
+}
+
+/// A layer that follows a result. In the function of a network its mask is one of the network's input.
+template <class Scope, class... Pending, class L>
+constexpr L masked_by_input([[maybe_unused]] graph_result<Scope, Pending...> const& x, L l) {
+  if constexpr (Scope::sized && masks_places<L>) {
+    l.of_network = true;
+    if (l.mask.row == 0) l.mask.row = x.within->shape_of(-1).channels;
+  }
+  return l;
 }
 
 /// `Named`: the operand has a name, and may be used again.
@@ -174,19 +194,12 @@ constexpr auto join_by(int line, Kind const& kind, First const& first, Others co
   int const node = first.within->put(kind, from, int(n), line);
   return graph_result<scope>{first.within, node, first.within->open(), {}};
 }
-/// Whether both are results. The compiler says it where they are not, once: in the first call.
+/// Whether both are results.
 template <class Left, class Right>
 consteval bool are_results() {
   constexpr bool both = is_result<Left> && is_result<Right>;
-  constexpr bool said = both || [] {
-    if constexpr (is_result<Left>)
-      return Left::scope::records;
-    else if constexpr (is_result<Right>)
-      return Right::scope::records;
-    else
-      return false;
-  }();
-  static_assert(said, "edl: `nn::matmul` and `nn::cross_attention` are of two results of one `nn::graph`");
+  static_assert(both || is_said<Left, Right>,
+                "edl: `nn::matmul` and `nn::cross_attention` are of two results of one `nn::graph`");
   return both;
 }
 template <merge How, class... Results>
@@ -220,11 +233,18 @@ constexpr auto operator|(Result&& x, L&& l) {
   } else if constexpr (layer<to> || is_expression<to>) {
     static_assert(sizeof(detail::follows_a_result < to, !std::is_lvalue_reference_v<L> || scope::records >) >
                   0);
-    return detail::follow<named>(x, as_layer(l));
+    return detail::follow<named>(x, detail::masked_by_input(x, as_layer(l)));
   } else {
     if constexpr (!scope::records) detail::explain_layers<to>();
     return detail::follow<named>(x, no_layer{});
   }
+}
+
+template <class Left, class Right>
+  requires(!detail::is_result<Left> && detail::is_result<Right>)
+constexpr auto operator|(Left const&, Right const& x) {
+  static_assert(detail::is_said<Right>, "edl: a layer follows a result: `x | nn::dense{.units = 10}`");
+  return x;
 }
 
 /// The sum of two results of one shape.
@@ -237,6 +257,45 @@ constexpr auto operator+(A const& a, B const& b) {
 template <detail::is_result A, detail::is_result B>
 constexpr auto operator*(A const& a, B const& b) {
   return detail::join_results<merge::product>(a, b);
+}
+
+namespace detail {
+
+template <class... Things>
+consteval void refuse_operator() {
+  static_assert(
+      is_said<Things...>,
+      "edl: `+` and `*` join two results; `nn::apply` computes any other expression of results, and "
+      "`nn::scale{.factor = 0.5f}` a multiple of one");
+}
+template <class A, class B>
+concept result_beside = is_result<A> != is_result<B>;
+
+}  // namespace detail
+
+template <class A, class B>
+  requires detail::result_beside<A, B>
+constexpr auto operator+(A const& a, B const& b) {
+  detail::refuse_operator<A, B>();
+  return detail::result_of(a, b);
+}
+template <class A, class B>
+  requires detail::result_beside<A, B>
+constexpr auto operator*(A const& a, B const& b) {
+  detail::refuse_operator<A, B>();
+  return detail::result_of(a, b);
+}
+template <class A, class B>
+  requires(detail::is_result<A> || detail::is_result<B>)
+constexpr auto operator-(A const& a, B const& b) {
+  detail::refuse_operator<A, B>();
+  return detail::result_of(a, b);
+}
+template <class A, class B>
+  requires(detail::is_result<A> || detail::is_result<B>)
+constexpr auto operator/(A const& a, B const& b) {
+  detail::refuse_operator<A, B>();
+  return detail::result_of(a, b);
 }
 
 namespace detail {

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -58,11 +59,22 @@ constexpr std::uint64_t digest_of_variables(L const& l, shape in) {
   return digest;
 }
 
+/// The mask that says where a sample of a network of ids ends: that of its first layer, or that of all in its
+/// function.
 template <class Net>
-constexpr bool begins_masked = false;
-template <class... Layers>
-constexpr bool begins_masked<network<ids, Layers...>> =
-    masks_places<std::tuple_element_t<0, std::tuple<Layers...>>>;
+constexpr std::optional<padding_mask> mask_at_start(Net const& net) {
+  auto const& first = std::get<0>(net.body.layers);
+  std::optional<padding_mask> found;
+  bool same = true;
+  if constexpr (masks_places<std::remove_cvref_t<decltype(first)>>)
+    found = first.mask;
+  else if constexpr (requires { first.masks([](padding_mask const&) {}); })
+    first.masks([&](padding_mask const& m) {
+      same = same && found.value_or(m) == m;
+      found = m;
+    });
+  return same ? found : std::nullopt;
+}
 
 }  // namespace detail
 
@@ -70,7 +82,7 @@ constexpr bool begins_masked<network<ids, Layers...>> =
 enum class lengths_fault {
   none,
   out_of_range,    ///< one is not from 1 to `count` − 1
-  not_masked,      ///< the first layer is not `masked`, so the end of a sample is unknown
+  not_masked,      ///< no layer is `masked`, or not by one id, so the end of a sample is unknown
   sees_padding,    ///< a later layer sees all places, including padding
   other_variables  ///< a variable has another size at another length
 };
@@ -79,19 +91,16 @@ template <class Net>
 constexpr lengths_fault fault_of_lengths(Net const& net) {
   if constexpr (requires { net.start.lengths; }) {
     if (!plans_lengths(net.start)) return lengths_fault::none;
-    if constexpr (!detail::begins_masked<Net>) {
-      return lengths_fault::not_masked;
-    } else {
-      if (find_misfit(net.body, net.input, true, net.start.count).why != fit::fits)
-        return lengths_fault::sees_padding;
-      for (int const l : net.start.lengths) {
-        if (l == 0) continue;
-        if (l < 0 || l >= net.start.count) return lengths_fault::out_of_range;
-        shape const in{1, 1, l};
-        if (net.body.check(in) != fit::fits ||
-            detail::digest_of_variables(net.body, in) != detail::digest_of_variables(net.body, net.input))
-          return lengths_fault::other_variables;
-      }
+    if (!detail::mask_at_start(net)) return lengths_fault::not_masked;
+    if (find_misfit(net.body, net.input, true, net.start.count).why != fit::fits)
+      return lengths_fault::sees_padding;
+    for (int const l : net.start.lengths) {
+      if (l == 0) continue;
+      if (l < 0 || l >= net.start.count) return lengths_fault::out_of_range;
+      shape const in{1, 1, l};
+      if (net.body.check(in) != fit::fits ||
+          detail::digest_of_variables(net.body, in) != detail::digest_of_variables(net.body, net.input))
+        return lengths_fault::other_variables;
     }
   }
   return lengths_fault::none;
@@ -100,7 +109,7 @@ constexpr lengths_fault fault_of_lengths(Net const& net) {
 /// The mask that such a network begins with.
 template <class Net>
 constexpr padding_mask mask_of_lengths(Net const& net) {
-  return std::get<0>(net.body.layers).mask;
+  return *detail::mask_at_start(net);
 }
 
 }  // namespace edl::nn

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -25,15 +26,19 @@ namespace edl::nn {
 template <layer... Layers>
 struct masked_chain : chain<Layers...> {
   padding_mask mask;
+  /// The function of a network applies it to a result: the mask is of the network's input, not of its own.
+  bool of_network = false;
 
   using body = chain<Layers...>;
   static constexpr std::string_view name = "masked";
   static constexpr bool masks_places = true, portable = false, adds = false;
 
-  constexpr int places(shape in) const { return mask.places(in); }
+  constexpr int places(shape in) const {
+    return mask.count == 0 && !in.flat() ? in.height * in.width : mask.places(in);
+  }
   constexpr fit check(shape in) const {
     if (mask.id < 0) return fit::option_out_of_range;  // no id is below 0, so nothing would be padding
-    return mask.fits(in) ? body::check(in) : fit::not_at_the_start;
+    return of_network || mask.fits(in) ? body::check(in) : fit::not_at_the_start;
   }
 
   /// The lists of counted places, which live for both passes. A scalar has room for several numbers.
@@ -53,11 +58,14 @@ struct masked_chain : chain<Layers...> {
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> a) const {
-    auto const batch = std::size_t(a.batch), row = a.in.size();
+    auto const batch = std::size_t(a.batch);
+    auto const rows = of_network ? p.input : a.x;
+    std::size_t const row = rows.size() / std::max<std::size_t>(batch, 1);
     pass<D> own = p;
-    own.places = find_places(
-        numbers_in(a.saved), batch, places(a.in),
-        [&](std::size_t sample, std::size_t place) { return mask.counts(a.x.data() + sample * row, place); });
+    own.places =
+        find_places(numbers_in(a.saved), batch, places(a.in), [&](std::size_t sample, std::size_t place) {
+          return mask.counts(rows.data() + sample * row, place);
+        });
     a.saved = a.saved.subspan(lists(a.in, a.batch));
     a.batch = a.batch.all_wide();
     body::forward(own, a);
@@ -82,14 +90,15 @@ struct masked_chain : chain<Layers...> {
 };
 
 /// Layers that skip places with padding, e.g. `masked(padding_mask{.id = 3}, embedding{…}, lstm{…})` on ids,
-/// or `masked(in.mask<"length">(), …)` on several inputs.
+/// or `masked(in.mask<"length">(), …)` on several inputs. In the function of a network it follows any result
+/// with as many places as the mask.
 template <class... Layers>
 constexpr auto masked(padding_mask mask, Layers... layers) {
   static_assert(sizeof...(Layers) > 0, "edl: a chain has layers");
   if constexpr ((is_expression<Layers> || ...)) {
     return masked(mask, as_layer(layers)...);
   } else if constexpr ((layer<Layers> && ...)) {
-    return masked_chain<Layers...>{{{layers...}}, mask};
+    return masked_chain<Layers...>{{{layers...}}, mask, false};
   } else {
     detail::explain_layers<Layers...>();
     return masked_chain<no_layer>{};

@@ -140,11 +140,36 @@ namespace detail {
 template <class T>
 concept is_result = requires { requires T::is_result_of_graph; };
 
+/// Whether the compiler has said what is wrong with a call of a function of these results: it does so once,
+/// in the first call.
+template <class... Things>
+inline constexpr bool is_said = (false || ... || [] {
+  if constexpr (is_result<Things>)
+    return Things::scope::records;
+  else
+    return false;
+}());
+
+/// The first result among some things.
+template <class First, class... Others>
+constexpr auto result_of(First const& first, Others const&... others) {
+  if constexpr (is_result<First>)
+    return first;
+  else
+    return result_of(others...);
+}
+
 template <merge How, class... Branches>
 constexpr auto side_by_side(Branches... branches) {
   static_assert(sizeof...(Branches) > 0, "edl: give at least one branch");
   if constexpr (sizeof...(Branches) > 0 && (is_result<Branches> && ...)) {
     return join_results<How>(branches...);  // within the function of a graph
+  } else if constexpr ((is_result<Branches> || ...)) {
+    static_assert(
+        is_said<Branches...>,
+        "edl: `nn::concat`, `nn::sum` and `nn::product` join results of one `nn::graph`, or layers, and "
+        "not one with the other");
+    return result_of(branches...);
   } else if constexpr ((is_expression<Branches> || ...)) {
     return side_by_side<How>(as_layer(branches)...);
   } else if constexpr (sizeof...(Branches) > 0 && (layer<Branches> && ...)) {

@@ -98,18 +98,24 @@ struct is_a_loss {
   }();
   static constexpr bool expresses =
       requires(L const& l, tensor x, expression::label_argument<L> label) { l.loss(x, label); };
+  static constexpr bool almost =
+      !expresses &&
+      (requires(L& l, tensor x) { l.loss(x, x); } || requires(L const& l, tensor x) { l.loss(x, 0); });
   static constexpr bool has_valid = !has_label || validates<L>, has_call = !has_label || computes<L>;
 
   static_assert(copies, "edl: this loss cannot be copied");
   static_assert(!expresses, "edl: the `loss(auto output, auto label) const` of this loss returns no tensor");
-  static_assert(has_label || expresses,
+  static_assert(
+      !almost,
+      "edl: an expression of a loss is `constexpr auto loss(auto output, auto label) const` of tensors");
+  static_assert(has_label || expresses || almost,
                 "edl: this loss has no `label`: `using label = std::int32_t;` for classes, `using label = "
                 "float;` for numbers, and no other type");
   static_assert(
-      has_class_labels || expresses,
+      has_class_labels || expresses || almost,
       "edl: this loss has no `static constexpr bool class_labels`: true where a label is the number "
       "of an output");
-  static_assert(has_labels || expresses,
+  static_assert(has_labels || expresses || almost,
                 "edl: this loss has no `static constexpr std::size_t labels(edl::shape output)`: how many "
                 "labels a sample has");
   static_assert(has_valid,

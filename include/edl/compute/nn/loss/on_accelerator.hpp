@@ -45,9 +45,9 @@ void compute_loss(accelerator& d, derived_loss<L> const& l, shape output, int ba
                                  {.now = now,
                                   .in = output,
                                   .batch = std::size_t(batch),
-                                  .x = outputs,
+                                  .x = std::span(&outputs, 1),
                                   .y = loss,
-                                  .dx = gradients,
+                                  .dx = std::span(&gradients, 1),
                                   .labels = labels,
                                   .name = expression::name_of_type<L>()});
 }
