@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Single operations on one thread, beside oneDNN's primitives for them in whichever layouts oneDNN likes
 // best. To bring numbers into those layouts is not counted there, as its own benchdnn does not. It is counted
-// here.
+// here. `derived`: instead derived layers and losses beside the same by hand.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "derived.hpp"
 #include "edl/compute/device/cpu/basic_cpu.hpp"
 #include "edl/compute/nn/layer/conv2d.hpp"
 
@@ -170,7 +171,16 @@ void dense(dnnl::engine const& on, edl::cpu& cpu, bool narrow, int rows, int inp
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == "derived") {
+    std::printf("| operation | pass | derived, ms | by hand, ms | derived takes |\n|---|---|---|---|---|\n");
+    bench::compare_derived([](std::string const& name, work const& derived, work const& by_hand) {
+      auto const [ours, other] = contest(derived, by_hand);
+      std::printf("| %s | %.3f | %.3f | %.2f |\n", name.c_str(), ours, other, ours / other);
+      std::fflush(stdout);
+    });
+    return 0;
+  }
   dnnl::engine const on(dnnl::engine::kind::cpu, 0);
   std::printf(
       "| operation | pass | edl, ms | GFLOP/s | oneDNN, ms | GFLOP/s | edl takes |\n"

@@ -55,6 +55,7 @@ int serve(std::string const& name, int batch, bench::contest const& how, bool pr
   for (auto const& w : bench::workloads()) {
     if (w.name != name) continue;
     auto const t = w.make(batch, how);
+    if (!t) return 0;  // it has no such form
     for (int i = 0; i < 3; ++i) t->step();
     if (profile) return t->trace(50), 0;
     std::cout << "ready" << std::endl;
@@ -134,6 +135,11 @@ std::vector<flag> flags() {
            .least = 0,
            .most = 1'000'000,
            .repeats = true},
+          {.name = "form",
+           .fallback = "containers",
+           .help = "of edl's network, likewise; transformer and deepfm are functions as well",
+           .choices = {"containers", "function"},
+           .repeats = true},
           {.name = "batch",
            .help = "numbers of samples, instead of the network's own",
            .type = whole,
@@ -151,7 +157,7 @@ std::vector<flag> flags() {
 int run(edl::cli::command_line const& l) {
   words const peers = l.all("peer"), only = l.all("workload"), kernels = l.all("kernels"),
               activations = l.all("activations"), precisions = l.all("precision"),
-              budgets = l.all("memory_budget");
+              budgets = l.all("memory_budget"), forms = l.all("form");
   auto const numbers = [&](char const* name) {
     std::vector<int> all;
     for (std::string const& n : l.all(name)) all.push_back(edl::cli::parse_number<int>(n));
@@ -165,7 +171,8 @@ int run(edl::cli::command_line const& l) {
                                         .keep_kernels = l.truth("forward")},
                              .keep = *edl::value_of<edl::nn::storage>(activations.front()),
                              .memory_budget = std::stoul(budgets.front()) * 1'000'000,
-                             .forward = l.truth("forward")};
+                             .forward = l.truth("forward"),
+                             .function = forms.front() == "function"};
     return serve(only.at(0), batches.at(0), how, l.truth("profile"));
   }
   if (l.arguments() == words{"export"}) {
@@ -203,10 +210,12 @@ int run(edl::cli::command_line const& l) {
           for (std::string const& a : activations)
             for (std::string const& p : precisions)
               for (std::string const& m : budgets)
-                add("edl" + (kernels.size() > 1 ? ", " + k : "") + (activations.size() > 1 ? ", " + a : "") +
-                        (precisions.size() > 1 ? ", " + p : "") + (budgets.size() > 1 ? ", " + m : ""),
-                    {"/proc/self/exe", "serve", "--kernels", k, "--activations", a, "--precision", p,
-                     "--memory_budget", m});
+                for (std::string const& f : forms)
+                  add("edl" + (kernels.size() > 1 ? ", " + k : "") +
+                          (activations.size() > 1 ? ", " + a : "") + (precisions.size() > 1 ? ", " + p : "") +
+                          (budgets.size() > 1 ? ", " + m : "") + (forms.size() > 1 ? ", " + f : ""),
+                      {"/proc/self/exe", "serve", "--kernels", k, "--activations", a, "--precision", p,
+                       "--memory_budget", m, "--form", f});
         for (std::string const& p : peers) {
           auto const at = p.find('=');
           std::istringstream words(p.substr(at + 1));

@@ -25,6 +25,7 @@ struct contest {
   edl::nn::storage keep = edl::nn::storage::recomputed;
   std::size_t memory_budget = 0;  ///< bytes that the network may take; 0: no bound
   bool forward = false;           ///< the forward pass of an evaluation, and nothing else
+  bool function = false;          ///< the network as a function
 };
 
 struct workload {

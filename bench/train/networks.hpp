@@ -60,6 +60,54 @@ inline constexpr auto transformer =
                    letters_dropout, nn::repeat<6>(nn::sequential(attention_block, perceptron_block)),
                    nn::layer_norm{}, nn::dense{.units = letters, .each_place = true});
 
+/// The same networks as functions, with expressions where containers have kernels beside products.
+namespace functions {
+
+struct gelu {
+  constexpr auto forward(auto x, auto&) const { return x * nn::normal_cdf(x); }
+};
+/// A block's result beside what went into it, of which some is dropped.
+struct sum_with_dropout {
+  double rate = 0.2;
+
+  constexpr auto forward(auto x, auto branch, auto& layer) const {
+    auto const kept = layer.random_uniform() >= rate;
+    return x + nn::where(layer.training(), branch * kept / (1 - rate), branch);
+  }
+};
+struct sum_of_places {
+  constexpr auto forward(auto x, auto&) const { return nn::sum(x); }
+};
+struct interactions {
+  constexpr auto forward(auto x, auto&) const {
+    return 0.5 *
+           nn::sum(nn::square(nn::sum(x, nn::places)) - nn::sum(nn::square(x), nn::places), nn::channels);
+  }
+};
+
+constexpr auto block(auto x) {
+  auto const a =
+      nn::apply(sum_with_dropout{}, x, x | nn::layer_norm{} | nn::attention{.heads = 6, .causal = true});
+  return nn::apply(sum_with_dropout{}, a,
+                   a | nn::layer_norm{} | nn::dense{.units = 1536, .each_place = true} | gelu{} |
+                       nn::dense{.units = 384, .each_place = true});
+}
+inline constexpr auto transformer = nn::graph(nn::ids{.count = 256}, [](auto x) {
+  auto a = block(x | nn::embedding{.vocabulary = letters, .width = 384} | nn::positions{} |
+                 nn::dropout{.rate = 0.2f});
+  for (int i = 1; i < 6; ++i) a = block(a);
+  return a | nn::layer_norm{} | nn::dense{.units = letters, .each_place = true};
+});
+
+inline constexpr auto deepfm = nn::graph(deepfm_inputs, [](auto rows) {
+  auto const vectors = rows | nn::slice{.count = 16};
+  auto const deep = vectors | nn::flatten{} | nn::dense{.units = 400} | nn::relu{} | nn::dense{.units = 400} |
+                    nn::relu{} | nn::dense{.units = 1};
+  return nn::sum(rows | nn::slice{.first = 16} | sum_of_places{}, vectors | interactions{}, deep);
+});
+
+}  // namespace functions
+
 /// An LSTM of about as many parameters.
 inline constexpr auto lstm =
     nn::sequential(nn::ids{.count = 256}, nn::embedding{.vocabulary = letters, .width = 640},

@@ -71,6 +71,7 @@ class step_of final : public trainer {
 };
 
 /// DeepFM, whose ids are drawn evenly and have their rows in tables.
+template <auto const& Net>
 class deepfm_step final : public trainer {
  public:
   deepfm_step(int batch, contest const& c)
@@ -137,7 +138,7 @@ class deepfm_step final : public trainer {
  private:
   int batch_, threads_;
   std::shared_ptr<edl::cpu> cpu_;
-  edl::model<deepfm, edl::any_device> model_;
+  edl::model<Net, edl::any_device> model_;
   edl::sparse::embedding_layout layout_;
   edl::sparse::minibatch_rows rows_;
   edl::rule<edl::sgd> rule_{edl::sgd{.learning_rate = 0.01f}};
@@ -147,7 +148,7 @@ class deepfm_step final : public trainer {
   std::uint64_t step_ = 0;
 };
 
-template <auto const& Net, class Loss = nn::softmax_cross_entropy>
+template <auto const& Net, class Loss = nn::softmax_cross_entropy, auto const& Function = Net>
 workload one(std::string name, std::vector<int> batches) {
   // Three passes, but nobody needs the gradient of what goes into the first layer.
   double first = 0;
@@ -161,7 +162,11 @@ workload one(std::string name, std::vector<int> batches) {
           3 * forward - first,
           forward,
           [](int batch, contest const& c) -> std::unique_ptr<trainer> {
-            return std::make_unique<step_of<Net, Loss>>(batch, c);
+            if (!c.function) return std::make_unique<step_of<Net, Loss>>(batch, c);
+            if constexpr (std::same_as<decltype(Net), decltype(Function)>)
+              return nullptr;
+            else
+              return std::make_unique<step_of<Function, Loss>>(batch, c);
           },
           [](std::string const& file) {
             edl::model<Net, edl::any_device> drawn({.max_batch = 1, .device = std::make_shared<edl::cpu>()});
@@ -175,20 +180,22 @@ workload one(std::string name, std::vector<int> batches) {
 }  // namespace
 
 std::vector<workload> const& workloads() {
-  static std::vector<workload> const all{one<mnist>("mnist", {64}),
-                                         one<mlp>("mlp", {64, 256}),
-                                         one<cifar>("cifar", {128}),
-                                         one<resnet::of_20_layers>("resnet20", {128}),
-                                         one<resnet::of_18_layers>("resnet18", {64}),
-                                         one<transformer, nn::sequence_cross_entropy>("transformer", {12}),
-                                         one<lstm, nn::sequence_cross_entropy>("lstm", {32}),
-                                         {"deepfm",
-                                          {512},
-                                          3 * forward_of(deepfm.body, deepfm.input),
-                                          0,
-                                          [](int batch, contest const& c) -> std::unique_ptr<trainer> {
-                                            return std::make_unique<deepfm_step>(batch, c);
-                                          }}};
+  static std::vector<workload> const all{
+      one<mnist>("mnist", {64}),
+      one<mlp>("mlp", {64, 256}),
+      one<cifar>("cifar", {128}),
+      one<resnet::of_20_layers>("resnet20", {128}),
+      one<resnet::of_18_layers>("resnet18", {64}),
+      one<transformer, nn::sequence_cross_entropy, functions::transformer>("transformer", {12}),
+      one<lstm, nn::sequence_cross_entropy>("lstm", {32}),
+      {"deepfm",
+       {512},
+       3 * forward_of(deepfm.body, deepfm.input),
+       0,
+       [](int batch, contest const& c) -> std::unique_ptr<trainer> {
+         if (c.function) return std::make_unique<deepfm_step<functions::deepfm>>(batch, c);
+         return std::make_unique<deepfm_step<deepfm>>(batch, c);
+       }}};
   return all;
 }
 
