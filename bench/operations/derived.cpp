@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,11 @@ struct gelu {
 };
 struct silu {
   constexpr auto forward(auto x, auto&) const { return x * nn::sigmoid(x); }
+};
+struct swish {
+  constexpr auto forward(auto x, auto& layer) const {
+    return x * nn::sigmoid(layer.variable("slope", x.channels(), nn::constant{1}) * x);
+  }
 };
 struct cross_entropy {
   static constexpr bool class_labels = true;
@@ -156,6 +162,12 @@ void compare_losses(print_pair const& print, std::string const& name, Derived co
 }
 
 }  // namespace
+
+std::function<void()> own_swish() {
+  auto const own =
+      std::make_shared<one_layer<nn::derived<swish>>>(nn::derived<swish>{}, edl::shape{1, 256, 384}, 12);
+  return [own] { own->forward(), own->backward(); };
+}
 
 void compare_derived(print_pair const& print) {
   edl::shape const places{1, 256, 1536};

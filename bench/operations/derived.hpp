@@ -12,4 +12,7 @@ using print_pair = std::function<void(std::string const& name, std::function<voi
                                       std::function<void()> const& by_hand)>;
 void compare_derived(print_pair const& print);
 
+/// Both passes of a layer like that of peer.py, on one thread.
+std::function<void()> own_swish();
+
 }  // namespace bench

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Single operations on one thread, beside oneDNN's primitives for them in whichever layouts oneDNN likes
 // best. To bring numbers into those layouts is not counted there, as its own benchdnn does not. It is counted
-// here. `derived`: instead derived layers and losses beside the same by hand.
+// here. `derived [PEER…]`: instead derived layers and losses beside the same by hand, and a layer beside
+// peer.py's.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -12,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "../contestant.hpp"
 #include "derived.hpp"
 #include "edl/compute/device/cpu/basic_cpu.hpp"
 #include "edl/compute/nn/layer/conv2d.hpp"
@@ -172,13 +174,26 @@ void dense(dnnl::engine const& on, edl::cpu& cpu, bool narrow, int rows, int inp
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::string(argv[1]) == "derived") {
+  if (argc >= 2 && std::string(argv[1]) == "derived") {
     std::printf("| operation | pass | derived, ms | by hand, ms | derived takes |\n|---|---|---|---|---|\n");
     bench::compare_derived([](std::string const& name, work const& derived, work const& by_hand) {
       auto const [ours, other] = contest(derived, by_hand);
       std::printf("| %s | %.3f | %.3f | %.2f |\n", name.c_str(), ours, other, ours / other);
       std::fflush(stdout);
     });
+    if (argc == 2) return 0;
+    bench::contestant peer("peer", {argv + 2, argv + argc});
+    if (peer.line() != "ready") return 1;
+    std::vector<double> ours;
+    auto const own = bench::own_swish();
+    for (int turn = 0; turn < 20; ++turn) {
+      for (int i = 0; i < 20; ++i) ours.push_back(milliseconds(own));
+      peer.measure(20);
+    }
+    std::ranges::nth_element(ours, ours.begin() + ours.size() / 2);
+    double const median = ours[ours.size() / 2], other = peer.quantile(0.5);
+    std::printf("\nown swish, 3,072 x 384, both passes: %.3f ms, the peer's %.3f ms, %.2f times as long\n",
+                median, other, other / median);
     return 0;
   }
   dnnl::engine const on(dnnl::engine::kind::cpu, 0);
