@@ -259,8 +259,8 @@ class basic_backend {
 
   /// Causal self-attention of single places of sequences, each to all of its sequence up to itself. On entry
   /// `qkv` (rows, 3 · channels) is as for `attention_forward`. Its keys and values go to `cache` (sequences,
-  /// heads, 2, g.places, width), which has those of the sequence's earlier places: from earlier calls, or
-  /// from other rows of this one. Throws error for a place outside of the cache.
+  /// heads / g.group, 2, g.places, width), which has those of the sequence's earlier places: from earlier
+  /// calls, or from other rows of this one. Throws error for a place outside of the cache.
   virtual void cached_attention_forward(attention_geometry const& g, std::span<sequence_place const> rows,
                                         out qkv, out cache, out y) {
     lack("generation", g, rows, qkv, cache, y);

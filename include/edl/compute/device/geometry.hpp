@@ -125,6 +125,7 @@ struct attention_geometry {
   bool causal = false;    ///< a place sees itself and what is before it
   float rotary_base = 0;  ///< base of the rotary embeddings' angles; 0: no rotation
   rotary_scaling scaling{};
+  int group = 1;  ///< neighbouring heads with the same keys and values, of which a cache has one copy
 
   /// By how much a place turns pair i of a query or key, in radians.
   double turn(std::size_t place, std::size_t i) const {

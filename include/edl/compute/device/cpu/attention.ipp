@@ -360,19 +360,20 @@ template <class T>
 void basic_cpu<T>::cached_attention_forward(attention_geometry const& g, std::span<sequence_place const> rows,
                                             std::span<T> qkv, std::span<T> cache, std::span<T> y) {
   auto const heads = std::size_t(g.heads), width = std::size_t(g.width), places = std::size_t(g.places),
-             c = g.channels();
-  std::size_t const sequences = places == 0 ? 0 : cache.size() / (2 * c * places);
+             group = std::size_t(g.group), c = g.channels();
+  std::size_t const sequences = places == 0 ? 0 : cache.size() / (2 * c / group * places);
   for (sequence_place const& r : rows)
     if (r.place < 0 || std::size_t(r.place) >= places || r.sequence < 0 ||
         std::size_t(r.sequence) >= sequences)
       throw error("a place of a sequence is outside of its cache");
   if (g.rotary_base != 0) detail::turn_rows(*this, g, rows, qkv);
   auto const keys_of = [&](std::size_t row, std::size_t head) {
-    return cache.data() + (std::size_t(rows[row].sequence) * heads + head) * 2 * places * width;
+    return cache.data() + (std::size_t(rows[row].sequence) * heads + head) / group * 2 * places * width;
   };
   std::size_t const units = rows.size() * heads;
   for (std::size_t unit = 0; unit < units; ++unit) {
     std::size_t const row = unit / heads, head = unit % heads, place = std::size_t(rows[row].place);
+    if (head % group != 0) continue;
     T const* const from = qkv.data() + row * 3 * c + head * width;
     T* const to = keys_of(row, head) + place * width;
     std::copy_n(from + c, width, to);

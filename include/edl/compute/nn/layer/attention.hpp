@@ -55,7 +55,7 @@ struct attention {
   }
   /// It decodes if no place sees later ones. For each place the cache keeps keys and values.
   constexpr bool decodes() const { return causal; }
-  constexpr std::size_t cached(shape in) const { return 2 * std::size_t(in.channels); }
+  constexpr std::size_t cached(shape in) const { return 2 * std::size_t(in.channels) / group(); }
 
   /// Queries, keys and values, the heads' results, and the logarithms of the softmax's sums.
   constexpr std::size_t saved(shape in, pass_size batch) const {
@@ -140,7 +140,7 @@ struct attention {
 
  private:
   constexpr attention_geometry geometry(shape in, int places) const {
-    return {places, heads, in.channels / heads, causal, rotary ? rotary_base : 0, scaling};
+    return {places, heads, in.channels / heads, causal, rotary ? rotary_base : 0, scaling, int(group())};
   }
   template <class D>
   attention_mask mask_of(pass<D> const& p, shape in) const {
