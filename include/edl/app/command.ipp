@@ -180,9 +180,7 @@ inline std::vector<train::trained_note> take_trained(train::program& p, job cons
   // may change.
   static constexpr char const* variable = "EDL_TRAINED_WITH";
   char const* const from_environment = is_of_a_command(s) ? std::getenv(variable) : nullptr;
-  std::string const trained = from_environment
-                                  ? from_environment
-                                  : train::trained_hyperparameters(j.checkpoints.checkpoint_dir_for_init);
+  std::string const trained = from_environment ? from_environment : train::trained_hyperparameters(j);
   if (s.role.empty()) ::setenv(variable, trained.c_str(), 1);
   train::settings values;
   try {
@@ -248,8 +246,10 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     logger const log(severity::info, s.role, log_target{.detailed = false});
     for (std::string const& warning : train::check_onnx(p, a.job)) log.warning(warning);
     a.job.hyperparameters = train::write_settings(train::values_of(p.set));
-    std::string const from = train::find_model(a.job.checkpoints.checkpoint_dir_for_init, log);
-    fmt::print("{}\n", train::export_onnx(p, a.job, from, log));
+    auto const from =
+        train::find_model(a.job.checkpoints.checkpoint_dir_for_init, log, checkpoint::check::checksums,
+                          train::init_flag, train::cache_of(a.job));
+    fmt::print("{}\n", train::export_onnx(p, a.job, from.path, log));
     return 0;
   }
   if (a.job.explain_plan) {

@@ -54,7 +54,8 @@ EDL_INLINE std::vector<cli::flag> generating_flags() {
   };
   return {
       {.name = "model_path",
-       .help = "the trained model: a job's directory of checkpoints, one checkpoint, or an exported model",
+       .help = "the trained model: a job's directory of checkpoints, one checkpoint, or an exported "
+               "model; each may be s3://BUCKET/KEY",
        .aliases = {"checkpoint_dir", "checkpoint", "checkpoint_dir_for_init"},
        .needed = true},
       {.name = "prompt", .help = "the text to continue; without it the model begins a text"},

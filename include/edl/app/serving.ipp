@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "edl/app/serving.hpp"
+#include "edl/base/bucket/cache.hpp"
 #include "edl/base/http/credentials.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -21,6 +22,8 @@ namespace detail {
 /// Longer than load balancers and clients keep connections (Google's 600 s), so that they close them first: a
 /// request that a client sends while the server closes is lost.
 inline constexpr std::chrono::seconds idle_limit{620};
+/// A search there is a request that costs money.
+inline constexpr std::chrono::seconds bucket_interval{10};
 
 }  // namespace detail
 
@@ -38,8 +41,8 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
   };
   return {
       {.name = "model_path",
-       .help =
-           "a job's directory of checkpoints, to serve the newest one; one checkpoint; or an exported model",
+       .help = "a job's directory of checkpoints, to serve the newest one; one checkpoint; or an exported "
+               "model; each may be s3://BUCKET/KEY",
        .aliases = {"checkpoint_dir", "checkpoint"},
        .needed = true},
       {.name = "model_name", .fallback = program, .help = "name of the model in URLs"},
@@ -78,7 +81,9 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
       number_flag("max_connections", "1024", "most clients at once; the reply to more is 503", 1, 1 << 16),
       number_flag("timeout_ms", "30000", "milliseconds that a request may wait before the reply is 503", 1,
                   86'400'000),
-      number_flag("poll_interval_ms", "250", "milliseconds between two searches for a newer model; 0: never",
+      number_flag("poll_interval_ms", "250",
+                  "milliseconds between two searches for a newer model; 0: never; in a bucket 10000, unless "
+                  "the flag is given",
                   0, 86'400'000),
       number_flag("keep_versions", "1",
                   "newest versions that requests may name, including the current one; each is a whole model "
@@ -105,7 +110,9 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
                                .kernels = *value_of<kernels>(l.text("kernels")),
                                .precision = *value_of<precision>(l.text("precision"))},
                 .max_batch = int(whole("max_batch")),
-                .interval = ms("poll_interval_ms"),
+                .interval = bucket::names_objects(l.text("model_path")) && !l.given("poll_interval_ms")
+                                ? detail::bucket_interval
+                                : ms("poll_interval_ms"),
                 .keep = int(whole("keep_versions")),
                 .wait = true},
       .batching = {.max_batch = int(whole("max_batch")),

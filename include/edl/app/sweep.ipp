@@ -51,6 +51,9 @@ class sweep_runs {
         rounds_(rounds_of(of.options)) {
     if (std::string const why = train::unknown_metric("--by", of.by.metric, p.metric_names); !why.empty())
       throw usage_error(why);
+    if (of.output.starts_with("s3://"))
+      throw usage_error(fmt::format(
+          "--output={}: a sweep keeps its list and its trials in a directory: name one", of.output));
     make_directory(of.output);
     lock_.emplace(checkpoint::lock_options{
         .directory = of.output, .description = "--output=" + of.output, .job = "sweep"});

@@ -67,6 +67,12 @@ TEST_CASE("a place that cannot be written is told before anything is written") {
   CHECK(says(thrown([&] { place("s3://box/p", options(dir, double_)).check(); }),
              {"s3://box/p/", "403 AccessDenied", "needs s3:PutObject"}));
   CHECK(double_.objects.empty());
+  unkind_store kind;
+  edl::replace_file(dir / "file", "");
+  auto o = options(dir, kind);
+  o.directory = dir / "file";
+  CHECK(says(thrown([&] { place("s3://box/p", o).check(); }), {dir / "file", "--data_cache"}));
+  CHECK(kind.requests() == 0);
 }
 
 }  // namespace place_test

@@ -30,7 +30,17 @@ EDL_INLINE place::~place() = default;
 EDL_INLINE place::place(place&&) noexcept = default;
 
 EDL_INLINE void place::check() const {
-  if (store_) return store_->check_writable(prefix_ + "model.safetensors");
+  if (store_) {
+    try {
+      durable_directory const tried(cache_directory(options_) + "/upload");  // never committed
+    } catch (error const& e) {
+      throw error(
+          fmt::format("{}; files are written there before they are uploaded: name another directory "
+                      "with --data_cache",
+                      e.what()));
+    }
+    return store_->check_writable(prefix_ + "edl");
+  }
   storage_call("cannot create directory " + path_,
                [&](auto& code) { return std::filesystem::create_directories(path_, code); });
   if (::access(path_.c_str(), W_OK) != 0)

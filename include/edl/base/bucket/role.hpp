@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "edl/base/bucket/signature.hpp"
 
@@ -30,6 +31,9 @@ std::optional<role> web_identity_role(environment const& variable, std::string c
 /// from its metadata service, unless AWS_EC2_METADATA_DISABLED is `true`. Nothing if there is none. Throws
 /// error if a container's service does not answer.
 std::optional<role> machine_role(environment const& variable);
+
+/// The role in the JSON reply of a container's or a machine's service; nothing if it names none.
+std::optional<role> role_in(std::string_view json, std::string origin);
 
 }  // namespace edl::bucket
 

@@ -46,19 +46,6 @@ inline std::time_t time_of(std::string const& text) {
   return seconds && *seconds > 0 ? std::time_t(*seconds) : 0;
 }
 
-// The reply of a container's or a machine's service.
-inline std::optional<role> role_in(std::string const& body, std::string origin) {
-  auto const all = parse_json(body);
-  auto const text = [&](char const* name) {
-    auto const it = all.find(name);
-    return it != all.end() && it->is_string() ? it->get<std::string>() : std::string();
-  };
-  if (!all.is_object() || text("AccessKeyId").empty() || text("SecretAccessKey").empty()) return std::nullopt;
-  return role{{text("AccessKeyId"), text("SecretAccessKey"), text("Token")},
-              time_of(text("Expiration")),
-              std::move(origin)};
-}
-
 // Of ECS, of EKS Pod Identity (as an IPv4 and an IPv6 address), and of the same container. A token must not
 // go to another host in the clear.
 inline bool serves_containers(http::endpoint const& at) {
@@ -94,6 +81,18 @@ inline role container_role(environment const& variable, std::string const& url) 
 }
 
 }  // namespace detail
+
+EDL_INLINE std::optional<role> role_in(std::string_view json, std::string origin) {
+  auto const all = parse_json(json);
+  auto const text = [&](char const* name) {
+    auto const it = all.find(name);
+    return it != all.end() && it->is_string() ? it->get<std::string>() : std::string();
+  };
+  if (!all.is_object() || text("AccessKeyId").empty() || text("SecretAccessKey").empty()) return std::nullopt;
+  return role{{text("AccessKeyId"), text("SecretAccessKey"), text("Token")},
+              detail::time_of(text("Expiration")),
+              std::move(origin)};
+}
 
 EDL_INLINE std::optional<role> web_identity_role(environment const& variable, std::string const& region) {
   constexpr char const* in_file = "AWS_WEB_IDENTITY_TOKEN_FILE";
@@ -168,7 +167,7 @@ EDL_INLINE std::optional<role> machine_role(environment const& variable) {
   if (names.code != 200 || name.empty() || name.size() > 256) return std::nullopt;
   auto const reply = machine.get(all + http::percent_encoded(name));
   if (reply.code != 200) return std::nullopt;
-  return detail::role_in(reply.body, fmt::format("the machine's role {}", printable(name, 100)));
+  return role_in(reply.body, fmt::format("the machine's role {}", printable(name, 100)));
 }
 
 }  // namespace edl::bucket

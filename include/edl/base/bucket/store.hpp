@@ -12,15 +12,10 @@
 #include <vector>
 
 #include "edl/base/bucket/account.hpp"
+#include "edl/base/bucket/list_page.hpp"
 #include "edl/core/input_file.hpp"
 
 namespace edl::bucket {
-
-struct object {
-  std::string key;
-  std::uint64_t size = 0;  ///< bytes
-  std::string etag;        ///< as sent, with quotation marks
-};
 
 /// What must hold for a write to take place. The store decides, atomically.
 struct only_if {

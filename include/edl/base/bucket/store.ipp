@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <random>
 #include <set>
@@ -16,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "edl/base/bucket/list_page.hpp"
 #include "edl/base/bucket/service.hpp"
 #include "edl/base/bucket/store.hpp"
 #include "edl/base/http/client/backoff.hpp"
@@ -50,7 +52,8 @@ struct refusal {
   // 409: another writer is at it at the same time.
   bool passes() const {
     return status == 429 || status == 500 || (status >= 502 && status <= 504) ||
-           (status == 409 && (code == "ConditionalRequestConflict" || code == "OperationAborted"));
+           (status == 409 && (code == "ConditionalRequestConflict" || code == "OperationAborted")) ||
+           code == "RequestTimeout";
   }
   bool expired() const {
     return code == "ExpiredToken" || code == "InvalidToken" || code == "TokenRefreshRequired";
@@ -449,53 +452,28 @@ EDL_INLINE std::vector<object> store::list(std::string const& prefix) const {
       if (!token.empty()) target += "&continuation-token=" + http::percent_encoded(token);
       return http::question{"GET", target};
     };
-    std::string page;
+    std::string text;
     http::client::sink const take = [&](auto&, std::string_view part) {
-      page.append(part);
-      if (page.size() > detail::longest_page)
+      text.append(part);
+      if (text.size() > detail::longest_page)
         throw error(what + ": a page of the list is larger than 16 MiB");
       return true;
     };
     auto const fresh = [&] {
-      page.clear();
+      text.clear();
       return make();
     };
     self_->ask(fresh, what, take, 0);
-    std::string_view rest = page;
-    if (detail::element(rest, "Name").empty() && detail::element(rest, "KeyCount").empty() &&
-        detail::element(rest, "IsTruncated").empty())
-      throw error(fmt::format("{}: the reply is not a list of objects: '{}'", what, printable(page, 200)));
-    bool const coded = detail::element(rest, "EncodingType") == "url";
-    std::size_t const before = entries;
-    for (std::string_view one; !(one = detail::element(rest, "Contents")).empty(); ++entries) {
-      rest = rest.substr(std::size_t(one.data() + one.size() - rest.data()));
-      object o{detail::plain(detail::element(one, "Key")), 0, detail::plain(detail::element(one, "ETag"))};
-      if (coded) o.key = http::decoded(o.key, true);
-      auto const size = number_from<std::uint64_t>(detail::element(one, "Size"));
-      if (o.key.empty() || !o.key.starts_with(prefix) || !size || o.etag.empty())
-        throw error(fmt::format("{}: the list has an invalid entry: '{}'", what, printable(one, 200)));
-      o.size = *size;
-      if (!o.key.ends_with('/')) all.push_back(std::move(o));
-      if (entries >= detail::most_objects)
-        throw error(
-            fmt::format("{}: more than {} objects: name a longer prefix", what, detail::most_objects));
-    }
-    if (rest.find("<Contents") != rest.npos)
-      throw error(fmt::format("{}: the list has an invalid entry: '{}'", what,
-                              printable(rest.substr(rest.find("<Contents")), 200)));
-    auto const truncated = detail::element(page, "IsTruncated");
-    if (!truncated.empty() && truncated != "true" && truncated != "false")
-      throw error(fmt::format("{}: the list has the IsTruncated '{}'", what, printable(truncated, 100)));
-    auto next =
-        truncated == "true" ? detail::plain(detail::element(page, "NextContinuationToken")) : std::string();
-    if (!next.empty() && !tokens.insert(next).second)
+    list_page page = read_page(text, prefix, what);
+    if ((entries += page.entries) > detail::most_objects)
+      throw error(fmt::format("{}: more than {} objects: name a longer prefix", what, detail::most_objects));
+    std::ranges::move(page.objects, std::back_inserter(all));
+    if (!page.next.empty() && !tokens.insert(page.next).second)
       throw error(what + ": the store returns the same page of the list again");
-    empty_pages = entries > before ? 0 : empty_pages + 1;
-    if (!next.empty() && empty_pages > detail::most_empty_pages)
+    empty_pages = page.entries > 0 ? 0 : empty_pages + 1;
+    if (!page.next.empty() && empty_pages > detail::most_empty_pages)
       throw error(fmt::format("{}: {} pages of the list in a row have no object", what, empty_pages));
-    if (next.empty() && truncated == "true")
-      throw error(what + ": the list is truncated, but the store does not say where it continues");
-    token = std::move(next);
+    token = std::move(page.next);
   } while (!token.empty());
   std::ranges::sort(all, {}, &object::key);
   auto const twice = std::ranges::adjacent_find(all, {}, &object::key);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,11 @@ struct job_files {
   manifest described = {};         ///< for every checkpoint, except version, generation, layout, files
   permission allowed = {};         ///< to write; throws if another master owns the job
 
+  /// Writes a file of a model: calls `write` with a path for it.
+  std::function<void(std::string const& directory, std::string const& name,
+                     std::function<void(std::string const& path)> const& write)>
+      deliver = into_directory;
+
   std::string path(std::uint64_t version) const { return checkpoint_path(directory, version); }
 
   /// A checkpoint that `commit` makes valid, once `contents` names every server's file.
@@ -40,7 +46,12 @@ struct job_files {
   /// cannot, they stay, and it logs that: the written one is valid anyway.
   void prune(logger const& log) const;
 
-  /// Creates a directory, writes `model.safetensors` into it (`checkpoint::export_model`), and logs that.
+  /// Creates the directory, if need be.
+  static void into_directory(std::string const& directory, std::string const& name,
+                             std::function<void(std::string const& path)> const& write);
+
+  /// Writes `model.safetensors` into a directory (`checkpoint::export_model`), or where `deliver` does, and
+  /// logs that.
   void export_model(std::string const& into, view<float> variables, std::span<row_source const> tables,
                     std::uint64_t version, logger const& log) const;
 };

@@ -31,16 +31,23 @@ EDL_INLINE void job_files::prune(logger const& log) const try {
   log.warning(fmt::format("old checkpoints in {} cannot be removed: {}", directory, e.what()));
 }
 
+EDL_INLINE void job_files::into_directory(std::string const& directory, std::string const& name,
+                                          std::function<void(std::string const& path)> const& write) {
+  storage_call("cannot create directory " + directory,
+               [&](auto& code) { return std::filesystem::create_directories(directory, code); });
+  write(directory + "/" + name);
+}
+
 EDL_INLINE void job_files::export_model(std::string const& into, view<float> variables,
                                         std::span<row_source const> tables, std::uint64_t version,
                                         logger const& log) const {
   if (allowed) allowed();
-  std::string const path = into + "/model.safetensors";
-  storage_call("cannot create directory " + into,
-               [&](auto& code) { return std::filesystem::create_directories(into, code); });
-  checkpoint::export_model(path, layout, variables, tables, version,
-                           {described.seed, described.hyperparameters, described.record});
-  log.info(fmt::format("model written to {}", path));
+  std::string const name = "model.safetensors";
+  deliver(into, name, [&](std::string const& path) {
+    checkpoint::export_model(path, layout, variables, tables, version,
+                             {described.seed, described.hyperparameters, described.record});
+  });
+  log.info(fmt::format("model written to {}/{}", into, name));
 }
 
 }  // namespace edl::checkpoint

@@ -184,8 +184,10 @@ inline void data(table& t) {
       .only({predict})
       .needed_by({predict})
       .elasticdl();
-  t.flag("prediction_outputs", &job_options::outputs::prediction_outputs, "workers",
-         "directory for the predictions, which are written as one file in the order of the data")
+  t.flag(
+       "prediction_outputs", &job_options::outputs::prediction_outputs, "workers",
+       "directory, or s3://BUCKET/PREFIX, for the predictions, which are written as one file in the order of "
+       "the data")
       .only({predict});
   t.flag("prediction_format", &job_options::outputs::prediction_format, "master, workers",
          "format of the predictions: a table with a header, JSON lines, a NumPy array, or RecordIO")
@@ -194,8 +196,8 @@ inline void data(table& t) {
          "features of each record to write beside its prediction, separated by ',': id,name")
       .only({predict});
   t.flag("data_cache", &job_options::data::data_cache, "master, workers",
-         "directory for cached objects of s3:// paths, shared by the processes of a machine; without the "
-         "flag $XDG_CACHE_HOME/edl or ~/.cache/edl");
+         "directory for cached objects of s3:// paths, and for those to upload, shared by the processes of a "
+         "machine; without the flag $XDG_CACHE_HOME/edl or ~/.cache/edl");
   t.flag("data_cache_size", &job_options::data::data_cache_size, "master, workers",
          "largest total size of the cached objects; beyond it those not in use are removed, least recently "
          "used first");
@@ -427,7 +429,8 @@ inline void model(table& t) {
       .only({train});
   t.flag("checkpoint_dir_for_init", &job_options::checkpoints::checkpoint_dir_for_init, "master",
          "where initial values come from: a checkpoint (version-N); a --checkpoint_dir, which means its "
-         "newest checkpoint; an exported model.safetensors, or an --output directory that contains one")
+         "newest checkpoint; an exported model.safetensors, or an --output directory that contains one; each "
+         "may be s3://BUCKET/KEY")
       .needed_by({evaluate, predict})
       .elasticdl();
   t.flag("skip_mismatch", &job_options::checkpoints::skip_mismatch, "master, servers, workers",
@@ -443,7 +446,7 @@ inline void model(table& t) {
          "match counts")
       .only({train});
   t.flag("output", &job_options::outputs::output, "master",
-         "directory for the trained model, model.safetensors")
+         "directory, or s3://BUCKET/PREFIX, for the trained model, model.safetensors")
       .only({train})
       .elasticdl();
   t.flag("export_onnx", &job_options::outputs::export_onnx, "master",

@@ -50,21 +50,24 @@ inline void resolve_split(job& j, std::string const& share) {
     throw usage_error("--validation_split takes records of --training_data: leave out --validation_data");
 }
 
-/// Checks that only records are read from buckets; all other paths must be directories.
+/// Checks the paths that must be directories, and those that may name objects of buckets.
 inline void check_buckets(job const& j) {
   for (auto const& [flag, path] :
        {std::pair{"checkpoint_dir", &j.checkpoints.checkpoint_dir},
-        std::pair{"checkpoint_dir_for_init", &j.checkpoints.checkpoint_dir_for_init},
-        std::pair{"output", &j.outputs.output}, std::pair{"export_onnx", &j.outputs.export_onnx},
-        std::pair{"prediction_outputs", &j.outputs.prediction_outputs},
-        std::pair{"wrong", &j.evaluation.wrong},
+        std::pair{"export_onnx", &j.outputs.export_onnx}, std::pair{"wrong", &j.evaluation.wrong},
         std::pair{"tensorboard_log_dir", &j.observe.tensorboard_log_dir},
         std::pair{"data_cache", &j.data.data_cache}})
     if (path->starts_with("s3://"))
-      throw usage_error(
-          fmt::format("--{}={}: only records are read from buckets: name a directory, of a volume that all "
-                      "processes share (docs/data.md, Buckets)",
-                      flag, *path));
+      throw usage_error(fmt::format(
+          "--{}={}: only records, models and predictions may lie in buckets: name a directory, of "
+          "a volume that all processes share (docs/data.md, Buckets)",
+          flag, *path));
+  for (auto const& [flag, path] :
+       {std::pair{"checkpoint_dir_for_init", &j.checkpoints.checkpoint_dir_for_init},
+        std::pair{"output", &j.outputs.output},
+        std::pair{"prediction_outputs", &j.outputs.prediction_outputs}})
+    if (path->starts_with("s3://") && path->find_first_of("*?[") != path->npos)
+      throw usage_error(fmt::format("--{}={}: write it without *, ? and [", flag, *path));
   try {
     bytes_of(j.data.data_cache_size);
   } catch (error const& e) {

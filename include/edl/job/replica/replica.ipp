@@ -338,8 +338,9 @@ EDL_INLINE std::vector<std::string> replica::call_members(std::vector<member_cal
 // storage fails, as servers do.
 EDL_INLINE void replica::restore(std::string const& checkpoint) {
   auto const work = [&] {
-    shares_.prepare(checkpoint);
-    train::configure(*dependencies_.store, dependencies_.job, dependencies_.model, checkpoint);
+    train::readable_model const here(checkpoint, train::cache_of(dependencies_.job));
+    shares_.prepare(here.path());
+    train::configure(*dependencies_.store, dependencies_.job, dependencies_.model, here.path());
   };
   auto const rest = [&](auto pause) {
     if (over_ > number_) throw collective::broken("its world is over");

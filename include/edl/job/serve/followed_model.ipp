@@ -12,6 +12,7 @@
 #include <iterator>
 #include <utility>
 
+#include "edl/base/bucket/cache.hpp"
 #include "edl/base/checkpoint/directory.hpp"
 #include "edl/base/checkpoint/manifest.hpp"
 #include "edl/core/durable_file.hpp"
@@ -76,6 +77,12 @@ EDL_INLINE followed_model::followed_model(train::program const& p, options o, lo
 
 /// Whether there is anything to read: the directory may be missing, or have no checkpoint yet.
 EDL_INLINE bool followed_model::is_there() const {
+  if (bucket::names_objects(options_.path)) try {
+      train::find_model(options_.path, checkpoint::check::sizes, {});
+      return true;
+    } catch (train::no_model const&) {
+      return false;
+    }
   namespace fs = std::filesystem;
   std::error_code code;
   auto const status = fs::status(options_.path, code);
@@ -171,7 +178,8 @@ EDL_INLINE followed_model::model followed_model::load(std::string const& path) c
 /// A restarted process serves the versions that the previous one did, as far as their files exist.
 EDL_INLINE void followed_model::load_older() {
   namespace fs = std::filesystem;
-  if (options_.keep == 1 || !fs::is_directory(options_.path)) return;
+  std::error_code unknown;
+  if (options_.keep == 1 || !fs::is_directory(options_.path, unknown)) return;
   auto const paths = checkpoint::valid_checkpoints(options_.path, checkpoint::check::sizes);
   auto it = std::ranges::find(paths, fs::path(now()->path()).filename(),
                               [](std::string const& path) { return fs::path(path).filename(); });

@@ -23,9 +23,10 @@ struct generation_session::core {
   static constexpr int rows_of_prompt = 64;  // in a pass
 
   core(train::program const& p, std::string const& given, generator_options const& o)
-      : path(train::find_model(given, o.predicting.log,
-                               o.predicting.verify ? checkpoint::check::checksums : checkpoint::check::sizes,
-                               {})),
+      : found(train::find_model(given, o.predicting.log,
+                                o.predicting.verify ? checkpoint::check::checksums : checkpoint::check::sizes,
+                                {})),
+        path(found.path),
         program(train::trained_program(p, path, o.predicting.log)),
         tokens(o.tokenizer.empty() ? byte_codec() : file_codec(o.tokenizer)),
         model(program, path) {
@@ -57,6 +58,7 @@ struct generation_session::core {
     texts.resize(std::size_t(o.sequences));
   }
 
+  train::found_model found;
   std::string path;
   train::program program;
   std::unique_ptr<token_codec> tokens;

@@ -58,8 +58,9 @@ struct prediction_batch::workspace {
 struct prediction_batch::core {
   core(train::program const& p, std::string const& given, prediction_options const& o)
       : options(o),
-        path(train::find_model(given, o.log,
-                               o.verify ? checkpoint::check::checksums : checkpoint::check::sizes, {})),
+        model_file(train::find_model(given, o.log,
+                                     o.verify ? checkpoint::check::checksums : checkpoint::check::sizes, {})),
+        path(model_file.path),
         program(train::trained_program(p, path, o.log)),
         model(program, path),
         facts(train::facts_at(path)) {
@@ -109,6 +110,7 @@ struct prediction_batch::core {
   static constexpr std::size_t classes = 31;
 
   prediction_options options;
+  train::found_model model_file;
   std::string path;
   train::program program;
   train::saved_model model;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/bucket/place.hpp"
 #include "edl/compute/data/reader.hpp"
 #include "edl/core/span.hpp"
 #include "edl/job/config/job.hpp"
@@ -44,6 +45,7 @@ class prediction_parts {
   job const& job_;
   program const& program_;
   data::source const& from_;
+  bucket::place place_;
   std::vector<std::string> columns_;
   std::unique_ptr<data::reader> reader_;
 };

@@ -12,6 +12,7 @@
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -25,6 +26,7 @@
 #include "edl/core/names.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/job/train/prediction/predictions.hpp"
+#include "edl/job/train/setup/model_copy.hpp"
 
 namespace edl::train {
 namespace detail {
@@ -33,9 +35,8 @@ using text = fmt::memory_buffer;
 
 inline void append(text& to, std::string_view what) { to.append(what.data(), what.data() + what.size()); }
 
-inline std::string path_of_part(job const& j, std::uint32_t task) {
-  return fmt::format("{}/part-{:05}.{}", j.outputs.prediction_outputs, task,
-                     name_of(j.outputs.prediction_format));
+inline std::string name_of_part(job const& j, std::uint32_t task) {
+  return fmt::format("part-{:05}.{}", task, name_of(j.outputs.prediction_format));
 }
 
 /// The prefix of the columns of an output's class and probability; its values have the output's own name.
@@ -304,6 +305,7 @@ EDL_INLINE prediction_parts::prediction_parts(job const& j, program const& p, da
     : job_(j),
       program_(p),
       from_(from),
+      place_(j.outputs.prediction_outputs, cache_of(j)),
       columns_(cli::list_of("prediction_columns", j.outputs.prediction_columns)) {
   if (columns_.empty()) return;
   std::vector<std::string> own{"record"};
@@ -346,7 +348,6 @@ EDL_INLINE prediction_parts::prediction_parts(job const& j, program const& p, da
 
 EDL_INLINE void prediction_parts::write(std::uint32_t task, std::size_t shard, view<std::uint64_t> records,
                                         view<float> outputs) {
-  std::string const path = detail::path_of_part(job_, task);
   std::vector<std::uint64_t> const numbers = numbers_among_all(from_, shard, records);
   example record;
   std::size_t i = 0;
@@ -361,8 +362,10 @@ EDL_INLINE void prediction_parts::write(std::uint32_t task, std::size_t shard, v
     ++i;
     return true;
   };
+  std::string const name = detail::name_of_part(job_, task);
   if (job_.outputs.prediction_format == prediction_format::recordio)
-    return detail::write_recordio(path, program_, columns_, next);
+    return place_.write(
+        name, [&](std::string const& path) { detail::write_recordio(path, program_, columns_, next); });
   detail::text text;
   if (job_.outputs.prediction_format == prediction_format::csv)
     detail::append_header(text, program_, columns_);
@@ -375,39 +378,60 @@ EDL_INLINE void prediction_parts::write(std::uint32_t task, std::size_t shard, v
       detail::append_json(text, program_, columns_, r);
     else
       detail::append_npy(text, program_, r);
-  replace_file(path, {text.data(), text.size()});
+  place_.write(name, [&](std::string const& path) { replace_file(path, {text.data(), text.size()}); });
 }
 
-EDL_INLINE std::string join_predictions(job const& j, std::uint32_t tasks) {
-  std::error_code code;
-  for (std::uint32_t i = 0; i < std::max(tasks, 1u); ++i)
-    if (std::string const part = detail::path_of_part(j, i); !std::filesystem::exists(part, code))
-      return fmt::format(
-          "the predictions are in the directory {}, of each task's records in a part-NNNNN.{} of its own: "
-          "this process does not see {}, so that they stay parts",
-          j.outputs.prediction_outputs, name_of(j.outputs.prediction_format), part);
-  std::string const path =
-      fmt::format("{}/predictions.{}", j.outputs.prediction_outputs, name_of(j.outputs.prediction_format));
+namespace detail {
+
+/// Joins the parts in a directory into one file.
+inline void join_parts(job const& j, std::uint32_t tasks, std::string const& directory,
+                       std::string const& path) {
+  auto const part = [&](std::uint32_t i) { return input_file(directory + "/" + name_of_part(j, i)); };
   durable_file file(path);
   std::string header;
   if (j.outputs.prediction_format == prediction_format::csv) {
-    header = detail::first_line(input_file(detail::path_of_part(j, 0)));
+    header = first_line(part(0));
     file.write(header);
   } else if (j.outputs.prediction_format == prediction_format::npy) {
-    detail::part_body all;
+    part_body all;
     for (std::uint32_t i = 0; i < tasks; ++i) {
-      auto one = detail::body_of(input_file(detail::path_of_part(j, i)), j.outputs.prediction_format, 0);
+      auto one = body_of(part(i), j.outputs.prediction_format, 0);
       all = {.records = all.records + one.records, .fields = std::move(one.fields)};
     }
-    file.write(detail::npy_header(all.fields, all.records));
+    file.write(npy_header(all.fields, all.records));
   }
   for (std::uint32_t i = 0; i < tasks; ++i) {
-    input_file const part(detail::path_of_part(j, i));
-    detail::copy_from(part, detail::body_of(part, j.outputs.prediction_format, header.size()).begin, file);
+    input_file const from = part(i);
+    copy_from(from, body_of(from, j.outputs.prediction_format, header.size()).begin, file);
   }
   file.commit();
-  for (std::uint32_t i = 0; i < tasks; ++i) std::filesystem::remove(detail::path_of_part(j, i), code);
-  return fmt::format("the predictions are in {}", path);
+}
+
+}  // namespace detail
+
+EDL_INLINE std::string join_predictions(job const& j, std::uint32_t tasks) {
+  std::string const& directory = j.outputs.prediction_outputs;
+  std::string const format(name_of(j.outputs.prediction_format)), name = "predictions." + format;
+  bucket::place const all(directory, cache_of(j));
+  auto const names = all.names();
+  std::set<std::string> const there(names.begin(), names.end());
+  for (std::uint32_t i = 0; i < std::max(tasks, 1u); ++i)
+    if (std::string const part = detail::name_of_part(j, i); !there.contains(part))
+      return fmt::format(
+          "the predictions are in the directory {0}, of each task's records in a part-NNNNN.{1} of its own: "
+          "this process does not see {0}/{2}, so that they stay parts",
+          directory, format, part);
+  readable_model const parts(
+      bucket::names_objects(directory) ? fmt::format("{}/part-*.{}", directory, format) : directory,
+      cache_of(j));
+  std::string const here =
+      bucket::names_objects(directory) ? parts.path().substr(0, parts.path().rfind('/')) : directory;
+  all.write(name, [&](std::string const& path) { detail::join_parts(j, tasks, here, path); });
+  for (std::uint32_t i = 0; i < tasks; ++i) try {
+      all.remove(detail::name_of_part(j, i));
+    } catch (error const&) {  // the predictions are complete without
+    }
+  return fmt::format("the predictions are in {}/{}", directory, name);
 }
 
 }  // namespace edl::train

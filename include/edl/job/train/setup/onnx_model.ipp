@@ -66,7 +66,8 @@ inline record_facts known_facts(program const& p, job const& j) {
     return facts_of(p, *open_training_data(j, p.open));
   if (j.checkpoints.checkpoint_dir_for_init.empty()) return {};
   return facts_at(
-      find_model(j.checkpoints.checkpoint_dir_for_init, checkpoint::check::sizes, init_flag).path);
+      find_model(j.checkpoints.checkpoint_dir_for_init, checkpoint::check::sizes, init_flag, cache_of(j))
+          .path);
 }
 
 /// Whether a file begins like those of ONNX writers: with the format's version, at least 3, then another
@@ -140,8 +141,10 @@ EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
   return notes;
 }
 
-EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string const& from,
+EDL_INLINE std::string export_onnx(program const& p, job const& j, std::string const& given,
                                    logger const& log) {
+  readable_model const here(given, cache_of(j));
+  std::string const& from = here.path();
   std::string const& file = j.outputs.export_onnx;
   job reads;  // as an evaluation does, whatever the job's command
   reads.command = edl::command::evaluate;

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/base/bucket/place.hpp"
 #include "edl/base/checkpoint/directory.hpp"
 #include "edl/compute/nn/trace.hpp"
 #include "edl/core/counted.hpp"
@@ -22,6 +23,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/train/prediction/predictions.hpp"
+#include "edl/job/train/setup/model_copy.hpp"
 #include "edl/job/train/setup/outputs.hpp"
 
 namespace edl::train {
@@ -85,6 +87,16 @@ inline std::vector<std::filesystem::path> links_in(std::filesystem::path const& 
   return all;
 }
 
+/// Whether a path of data may name objects that lie in the place `s3://BUCKET/PREFIX`.
+inline bool lies_in_bucket(std::string place, std::string_view data) {
+  if (!bucket::names_objects(place) || !bucket::names_objects(data)) return false;
+  while (place.ends_with('/')) place.pop_back();
+  place += '/';
+  auto const wild = data.find_first_of("*?[");
+  std::string const folder(data.substr(0, data.rfind('/', wild) + 1)), whole = std::string(data) + "/";
+  return place == folder || (wild == data.npos && place.starts_with(data.ends_with('/') ? folder : whole));
+}
+
 /// Refuses a directory of results in which files of the user could be removed or replaced: the data, also
 /// through a link, and links, which edl never creates.
 inline void check_apart(char const* flag, std::string const& directory, wanted_name removed,
@@ -113,7 +125,8 @@ inline void check_apart(char const* flag, std::string const& directory, wanted_n
     std::vector<fs::path> links;
     if (pattern || fs::is_directory(piece, none))
       links = links_in(fs::absolute(pattern ? fs::path(piece).parent_path() / "." : fs::path(piece), none));
-    if (fs::equivalent(whole(piece), directory, none) || may_go(piece) || std::ranges::any_of(links, may_go))
+    if (fs::equivalent(whole(piece), directory, none) || may_go(piece) ||
+        std::ranges::any_of(links, may_go) || lies_in_bucket(directory, piece))
       throw usage_error(fmt::format(
           "{}={}: {}={} lies there, where files of earlier runs are removed: choose another directory", flag,
           directory, data_flag, data));
@@ -122,16 +135,17 @@ inline void check_apart(char const* flag, std::string const& directory, wanted_n
 
 /// Removes what an earlier run, perhaps with more tasks or workers, has left among this run's files.
 inline void remove_earlier(std::string const& flag, std::string const& directory, wanted_name wanted,
-                           logger const& log) {
-  std::error_code code;
+                           bucket::cache_options const& cache, logger const& log) {
   std::vector<std::string> found;
-  for (std::filesystem::directory_iterator it(directory, code), end; !code && it != end; it.increment(code))
-    if (wanted(it->path().filename().native())) found.push_back(it->path().native());
-  for (std::string const& path : found)
-    if (!code) std::filesystem::remove(path, code);
-  if (code)
+  try {
+    bucket::place const place(directory, cache);
+    for (std::string& name : place.names())
+      if (wanted(name)) found.push_back(std::move(name));
+    for (std::string const& name : found) place.remove(name);
+  } catch (error const& e) {
     throw error(fmt::format("{}={} holds files of an earlier run, which cannot be removed: {}", flag,
-                            directory, code.message()));
+                            directory, e.what()));
+  }
   if (!found.empty())
     log.info(fmt::format("removed {} of an earlier run from {}", counted(found.size(), "file"), directory));
 }
@@ -139,7 +153,12 @@ inline void remove_earlier(std::string const& flag, std::string const& directory
 }  // namespace detail
 
 EDL_INLINE void make_directories(job const& j) {
-  auto const make = [](char const* flag, std::string const& path) {
+  auto const make = [&](char const* flag, std::string const& path) {
+    if (bucket::names_objects(path)) try {
+        return bucket::place(path, cache_of(j)).check();
+      } catch (error const& e) {
+        throw usage_error(fmt::format("{}={}: {}", flag, path, e.what()));
+      }
     std::error_code failed;
     if (!path.empty() && !detail::make_lasting(path, failed) && failed)
       throw usage_error(fmt::format("{}={}: {}", flag, path, failed.message()));
@@ -171,7 +190,7 @@ EDL_INLINE std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j
       j.command == command::train     ? std::pair{"--checkpoint_dir", j.checkpoints.checkpoint_dir}
       : j.command == command::predict ? std::pair{"--prediction_outputs", j.outputs.prediction_outputs}
                                       : std::pair{"--wrong", j.evaluation.wrong};
-  if (directory.empty()) return nullptr;
+  if (directory.empty() || bucket::names_objects(directory)) return nullptr;
   return std::make_unique<checkpoint::directory_lock>(
       checkpoint::lock_options{.directory = directory,
                                .description = fmt::format("{}={}", flag, directory),
@@ -197,11 +216,12 @@ EDL_INLINE std::uint64_t begin_epoch(job const& j, checkpoint::directory_lock* h
 EDL_INLINE void clean_outputs(job const& j, bool goes_on, logger const& log) {
   if (!j.compute.profile.empty()) {
     remove_dead_temporaries(j.compute.profile);
-    if (!goes_on) detail::remove_earlier("--profile", j.compute.profile, detail::is_profile, log);
+    if (!goes_on)
+      detail::remove_earlier("--profile", j.compute.profile, detail::is_profile, cache_of(j), log);
   }
   if (!j.evaluation.wrong.empty()) {
     remove_dead_temporaries(j.evaluation.wrong);
-    if (!goes_on) detail::remove_earlier("--wrong", j.evaluation.wrong, detail::is_wrong, log);
+    if (!goes_on) detail::remove_earlier("--wrong", j.evaluation.wrong, detail::is_wrong, cache_of(j), log);
   }
   if (j.command == command::train) {
     if (!j.outputs.output.empty()) remove_dead_temporaries(j.outputs.output);
@@ -212,7 +232,7 @@ EDL_INLINE void clean_outputs(job const& j, bool goes_on, logger const& log) {
     remove_dead_temporaries(j.outputs.prediction_outputs);
     if (!goes_on)
       detail::remove_earlier("--prediction_outputs", j.outputs.prediction_outputs, detail::is_prediction,
-                             log);
+                             cache_of(j), log);
   }
 }
 

@@ -18,7 +18,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
-#include "edl/core/quantity.hpp"
+#include "edl/job/train/setup/model_copy.hpp"
 #include "edl/job/train/setup/records.hpp"
 
 namespace edl::train {
@@ -36,11 +36,7 @@ inline data::opener with_buckets(job const& j, data::opener const& own, logger c
   return [&j, &own, &log](std::string const& path, data::source_options const& how) {
     std::unique_ptr<data::source> opened = own ? own(path, how) : nullptr;
     if (!opened && bucket::names_objects(path))
-      opened = std::make_unique<copied_source>(
-          bucket::copy_of(
-              path,
-              {.directory = j.data.data_cache, .most_bytes = bytes_of(j.data.data_cache_size), .log = log}),
-          how);
+      opened = std::make_unique<copied_source>(bucket::copy_of(path, cache_of(j, log)), how);
     return opened;
   };
 }

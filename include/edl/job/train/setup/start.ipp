@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "edl/base/bucket/place.hpp"
 #include "edl/base/checkpoint/directory.hpp"
 #include "edl/base/checkpoint/model_file.hpp"
 #include "edl/compute/data/source.hpp"
@@ -19,6 +20,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/storage_error.hpp"
+#include "edl/core/text.hpp"
 #include "edl/job/train/setup/hyperparameters.hpp"
 #include "edl/job/train/setup/onnx_model.hpp"
 #include "edl/job/train/setup/setup.hpp"
@@ -27,19 +29,22 @@
 namespace edl::train {
 namespace detail {
 
+inline constexpr char const* nothing_there =
+    "holds neither a complete checkpoint (a version-N with its manifest.json) nor a model.safetensors";
+
 /// Whether a file is a model written by --output or --export_onnx, or by another program with the same names
 /// and extents.
 inline bool is_model_file(std::string const& path) {
   return path.ends_with(".safetensors") || checkpoint::is_onnx(path);
 }
 
-inline master::restore_point point_of(job const& j, std::string const& path) {
+inline master::restore_point point_of(job const& j, found_model const& found) {
   // A new job counts its steps from 0; only jobs that do not train report the model's version.
-  if (j.checkpoints.skip_mismatch) return {path, 0, {}};
-  if (is_model_file(path))
-    return {path, j.command == command::train ? 0 : checkpoint::model_version(path), {}};
-  checkpoint::manifest const m = checkpoint::read_manifest(path);
-  return {path, m.version, m.applied()};
+  if (j.checkpoints.skip_mismatch) return {found.common(), 0, {}};
+  if (is_model_file(found.path))
+    return {found.common(), j.command == command::train ? 0 : checkpoint::model_version(found.path), {}};
+  checkpoint::manifest const m = checkpoint::read_manifest(found.path);
+  return {found.common(), m.version, m.applied()};
 }
 
 /// Describes the first difference between the records of two data sets.
@@ -230,7 +235,12 @@ inline initial_variables prepared(job const& j, program const& p) {
   return all;
 }
 
-inline found_model model_at(std::string const& given, checkpoint::check how, std::string_view flag) {
+inline found_model model_in_bucket(std::string given, checkpoint::check how, std::string_view flag,
+                                   bucket::cache_options const& cache);
+
+inline found_model model_at(std::string const& given, checkpoint::check how, std::string_view flag,
+                            bucket::cache_options const& cache) {
+  if (bucket::names_objects(given)) return model_in_bucket(given, how, flag, cache);
   namespace fs = std::filesystem;
   std::string path = given;
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
@@ -245,42 +255,117 @@ inline found_model model_at(std::string const& given, checkpoint::check how, std
       refuse("is one server's part of a checkpoint; name the directory that it lies in");
     if (!is_model_file(path)) refuse("is neither a directory nor a file that ends in .safetensors or .onnx");
     if (how == checkpoint::check::checksums) checkpoint::check_model(path);
-    return {path};
+    return {.path = path};
   }
-  if (fs::exists(path + "/manifest.json", code)) return {path};
+  if (fs::exists(path + "/manifest.json", code)) return {.path = path};
   auto const found = checkpoint::find_checkpoint(path, how);
   std::string const model = path + "/model.safetensors";
   if (!found.newest && !found.passed_over.empty()) refuse(found.warning());
   if (found.newest && found.passed_over.empty())
     return {.path = *found.newest, .directory = path, .unfinished = found.unfinished};
-  if (found.newest) return {*found.newest, path, found.warning(), found.passed_over.front().path};
+  if (found.newest)
+    return {.path = *found.newest,
+            .directory = path,
+            .warning = found.warning(),
+            .damaged = found.passed_over.front().path};
   if (fs::exists(model, code)) {
     if (how == checkpoint::check::checksums) checkpoint::check_model(model);
-    return {model};
+    return {.path = model};
   }
-  refuse("holds neither a complete checkpoint (a version-N with its manifest.json) nor a model.safetensors");
+  refuse(nothing_there);
   return {};
+}
+
+/// The copy of one model, or of one checkpoint.
+inline found_model model_copy(std::string const& url, checkpoint::check how, std::string_view flag,
+                              bucket::cache_options const& cache) {
+  auto const copy = std::make_shared<bucket::local_copy const>(bucket::copy_of(url, cache));
+  found_model found = model_at(copy->path(), how, fmt::format("{}{}: its copy ", flag, url), cache);
+  if (!is_model_file(found.path)) checkpoint::verify_checkpoint(found.path, how);
+  found.url = url;
+  found.copy = copy;
+  return found;
+}
+
+inline found_model model_in_bucket(std::string given, checkpoint::check how, std::string_view flag,
+                                   bucket::cache_options const& cache) {
+  static constexpr std::string_view manifest = "/manifest.json";
+  while (given.ends_with('/')) given.pop_back();
+  if (given.ends_with(manifest)) given.resize(given.size() - manifest.size());
+  auto const [bucket, key] = bucket::parts_of(given);
+  bucket::store const objects(bucket, cache.store);
+  if (is_model_file(given)) {
+    if (!objects.find(key)) throw no_model(fmt::format("{}{}: no such object", flag, given));
+    return model_copy(given, how, flag, cache);
+  }
+  std::string const base = key.empty() ? "" : key + "/";
+  std::vector<std::string> versions;
+  bool has_model = false;
+  for (bucket::object const& o : objects.list(base)) {
+    std::string_view const name = std::string_view(o.key).substr(base.size());
+    if (name == manifest.substr(1)) return model_copy(given + "/", how, flag, cache);
+    if (name.starts_with("version-") && name.ends_with(manifest) &&
+        number_from<std::uint64_t>(name.substr(8, name.size() - 8 - manifest.size())))
+      versions.emplace_back(name.substr(0, name.size() - manifest.size()));
+    has_model |= name == "model.safetensors";
+  }
+  if (versions.empty() && has_model) return model_copy(given + "/model.safetensors", how, flag, cache);
+  if (versions.empty()) throw no_model(fmt::format("{}{}: {}", flag, given, nothing_there));
+  // Manifests first: they tell which one is the newest.
+  auto const pattern = fmt::format("/version-*{}", manifest);
+  auto const manifests = bucket::copy_of(given + pattern, cache);
+  std::string const directory = manifests.path().substr(0, manifests.path().size() - pattern.size());
+  checkpoint::checkpoint_search passed;
+  std::vector<std::pair<position, std::string>> all;
+  auto const pass = [&](std::string const& version, error const& why) {
+    passed.passed_over.push_back({given + "/" + version, why.what()});
+  };
+  for (std::string const& version : versions) try {
+      all.emplace_back(checkpoint::read_manifest(directory + "/" + version).at(), version);
+    } catch (error const& e) {
+      pass(version, e);
+    }
+  std::ranges::sort(all, std::greater());
+  for (auto const& [at, version] : all) try {
+      found_model found = model_copy(given + "/" + version + "/", how, flag, cache);
+      found.directory = given;
+      passed.newest = found.url;
+      found.warning = passed.warning();
+      if (!passed.passed_over.empty()) found.damaged = passed.passed_over.front().path;
+      return found;
+    } catch (storage_error const& e) {
+      if (e.may_pass()) throw;
+      pass(version, e);
+    } catch (error const& e) {  // the job may have removed it meanwhile
+      pass(version, e);
+    }
+  throw error(fmt::format("{}{}: {}", flag, given, passed.warning()));
 }
 
 }  // namespace detail
 
-EDL_INLINE found_model find_model(std::string const& given, checkpoint::check how, std::string_view flag) {
-  return detail::model_at(given, how, flag);
+EDL_INLINE found_model find_model(std::string const& given, checkpoint::check how, std::string_view flag,
+                                  bucket::cache_options cache) {
+  cache.log = logger(severity::critical);
+  return detail::model_at(given, how, flag, cache);
 }
 
-EDL_INLINE std::string find_model(std::string const& given, logger const& log, checkpoint::check how,
-                                  std::string_view flag) {
-  auto const found = detail::model_at(given, how, flag);
+EDL_INLINE found_model find_model(std::string const& given, logger const& log, checkpoint::check how,
+                                  std::string_view flag, bucket::cache_options cache) {
+  cache.log = log;
+  auto const found = detail::model_at(given, how, flag, cache);
   for (std::string const& one : {found.warning, found.unfinished})
     if (!one.empty()) log.warning(one);
   if (!found.directory.empty())
-    log.info(fmt::format("{} is the newest checkpoint in {}", found.path, found.directory));
-  return found.path;
+    log.info(fmt::format("{} is the newest checkpoint in {}", found.common(), found.directory));
+  return found;
 }
 
-EDL_INLINE std::string trained_hyperparameters(std::string const& given) {
+EDL_INLINE std::string trained_hyperparameters(job const& j) {
   // Every process of a job calls this; one of them later reads the whole model and reports damage.
-  return hyperparameters_at(detail::model_at(given, checkpoint::check::sizes, init_flag).path);
+  return hyperparameters_at(
+      find_model(j.checkpoints.checkpoint_dir_for_init, checkpoint::check::sizes, init_flag, cache_of(j))
+          .path);
 }
 
 EDL_INLINE std::string hyperparameters_at(std::string const& path) {
@@ -297,7 +382,7 @@ EDL_INLINE table_reading trained_reading(job const& j) try {
   table_reading all;
   if (j.command == command::train || j.checkpoints.checkpoint_dir_for_init.empty()) return all;
   auto const model =
-      detail::model_at(j.checkpoints.checkpoint_dir_for_init, checkpoint::check::sizes, init_flag);
+      find_model(j.checkpoints.checkpoint_dir_for_init, checkpoint::check::sizes, init_flag, cache_of(j));
   record_facts const facts = facts_at(model.path);
   for (record_feature const& f : facts.inputs) all.columns.push_back({.name = f.name, .kind = f.kind});
   all.missing = facts.missing;
@@ -333,14 +418,31 @@ EDL_INLINE checkpoint::job_files files_of(job const& j, program const& p, record
           .directory = j.command == command::train ? j.checkpoints.checkpoint_dir : "",
           .keep = std::uint64_t(j.checkpoints.keep_checkpoint_max),
           .described = std::move(described),
-          .allowed = std::move(allowed)};
+          .allowed = std::move(allowed),
+          .deliver = [cache = cache_of(j)](std::string const& directory, std::string const& name,
+                                           auto const& write) {
+            bucket::place(directory, cache).write(name, write);
+          }};
 }
 
-EDL_INLINE master::restore_point beginning(job const& j, logger const& log) {
-  if (j.checkpoints.checkpoint_dir_for_init.empty()) return {};
-  master::restore_point point = detail::point_of(j, find_model(j.checkpoints.checkpoint_dir_for_init, log));
+namespace detail {
+
+inline master::restore_point beginning(job const& j, found_model const& from) {
+  master::restore_point point = point_of(j, from);
   point.applied = {};  // its values, not its history
   return point;
+}
+
+inline found_model initial_model(job const& j, logger const& log) {
+  return find_model(j.checkpoints.checkpoint_dir_for_init, log, checkpoint::check::checksums, init_flag,
+                    cache_of(j));
+}
+
+}  // namespace detail
+
+EDL_INLINE master::restore_point beginning(job const& j, logger const& log) {
+  return j.checkpoints.checkpoint_dir_for_init.empty() ? master::restore_point()
+                                                       : detail::beginning(j, detail::initial_model(j, log));
 }
 
 EDL_INLINE master::restore_point start_of(job const& j, program const& p, records const& r,
@@ -363,13 +465,14 @@ EDL_INLINE master::restore_point start_of(job const& j, program const& p, record
     compare_features(facts_of(p, *r.training));
   if (j.command == command::train)
     if (auto const own = detail::own_progress(j, r, log)) return *own;
-  master::restore_point point = beginning(j, log);
-  if (point.directory.empty()) return point;
+  if (j.checkpoints.checkpoint_dir_for_init.empty()) return {};
+  found_model const from = detail::initial_model(j, log);
+  master::restore_point point = detail::beginning(j, from);
   if (j.command == command::train)
-    detail::tell_what_fits(j, p, point.directory, log);
+    detail::tell_what_fits(j, p, from.path, log);
   else if (!j.checkpoints.skip_mismatch)
-    detail::check_whole(p, point.directory);
-  record_facts const known = facts_at(point.directory);
+    detail::check_whole(p, from.path);
+  record_facts const known = facts_at(from.path);
   if (j.command != command::train) compare_features(known);
   if (std::string const now = j.data.missing.value_or("auto");
       (j.command == command::train || j.data.missing) && !known.missing.empty() && known.missing != now)
@@ -415,7 +518,9 @@ inline void begin_with_what_fits(ps::store& s, program const& p, std::string con
 
 }  // namespace detail
 
-EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::string const& directory) {
+EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::string const& given) {
+  readable_model const here(given, cache_of(j));
+  std::string const& directory = here.path();
   if (!directory.empty()) detail::take_seed(s, j, p, directory);
   auto const initialise = [&](std::size_t first, std::span<float> values) {
     p.initialise(j.seed, first, values);
@@ -431,7 +536,7 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
       throw error(fmt::format("{} does not belong to this model: {}", directory, match.describe()));
     s.configure([&](std::size_t first,
                     std::span<float> values) { from.read(p.layout, p.weight_names, first, values); },
-                detail::point_of(j, directory).version);
+                detail::point_of(j, {.path = directory}).version);
     checkpoint::import_rows(directory, p.layout,
                             [&](std::size_t table, view<std::uint64_t> ids, view<float> weights) {
                               s.rows().set(table, ids, weights);

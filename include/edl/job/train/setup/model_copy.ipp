@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "edl/core/inline.hpp"
+#include "edl/core/quantity.hpp"
+#include "edl/job/train/setup/model_copy.hpp"
+
+namespace edl::train {
+
+EDL_INLINE bucket::cache_options cache_of(job const& j, logger const& log) {
+  bucket::cache_options o{.directory = j.data.data_cache, .log = log};
+  if (!j.data.data_cache_size.empty()) o.most_bytes = bytes_of(j.data.data_cache_size);
+  return o;
+}
+
+EDL_INLINE readable_model::readable_model(std::string const& given, bucket::cache_options const& cache)
+    : given_(given) {
+  if (bucket::names_objects(given)) copy_.emplace(bucket::copy_of(given, cache));
+}
+
+}  // namespace edl::train

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole jobs whose records, models and predictions lie in a bucket of a store that is not always kind.
+#include <atomic>
+#include <map>
+
+#include "app/tiny_job.hpp"
+#include "base/bucket/unkind_store.hpp"
+#include "job/train/files.hpp"
+
+namespace buckets_test {
+
+using namespace tiny;
+using test::request, test::unkind_store, test::wire;
+
+namespace {
+
+/// Refuses every fifth request in pairs, cuts every seventh reading, and loses replies to writes that took
+/// place.
+struct bucket {
+  std::atomic<int> n{0}, reads{0}, writes{0};
+  unkind_store store{[this](request const& r, wire& w) {
+    int const i = n++;
+    if (i % 10 == 3 || i % 10 == 4) return unkind_store::refuse(w, 503, "SlowDown"), true;
+    bool const write = r.method != "GET";
+    if (write && writes++ % 2 == 0) return store.serve_silently(r, w), true;
+    return !write && reads++ % 7 == 2 && (w.cut(), true);
+  }};
+
+  bucket() {
+    put(job::data().training, "data/train/");
+    put(job::data().validation, "data/test/");
+  }
+
+  void put(std::string const& directory, std::string const& prefix) {
+    std::lock_guard const lock(store.mutex);
+    for (auto const& file : std::filesystem::recursive_directory_iterator(directory))
+      if (file.is_regular_file())
+        store.objects[prefix + std::filesystem::relative(file, directory).string()] = job::slurp(file.path());
+  }
+
+  std::string at(std::string const& key) {
+    std::lock_guard const lock(store.mutex);
+    auto const it = store.objects.find(key);
+    return it == store.objects.end() ? "" : it->second;
+  }
+
+  job::options with(job::options o = {}) const {
+    for (auto const& [name, value] : job::environment{{"AWS_ACCESS_KEY_ID", "A"},
+                                                      {"AWS_SECRET_ACCESS_KEY", "secret"},
+                                                      {"AWS_ENDPOINT_URL", store.url()}})
+      o.env.emplace_back(name, value);
+    return o;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a job trains on objects and leaves its model in a bucket, though a worker is killed") {
+  bucket b;
+  job::scratch const dir;
+  for (bool const servers : {true, false}) {
+    std::string const checkpoints = dir / (servers ? "servers" : "replicas");
+    lines const flags{"--training_data=s3://box/data/train/", "--validation_data=s3://box/data/test/",
+                      "--num_epochs=2", "--output=s3://box/out/model", "--checkpoint_dir=" + checkpoints};
+    job::run j(servers ? cluster(1, 2, flags) : replicas(2, flags), b.with(slow));
+    reach_middle(j);
+    pid_t const victim = j.find("worker", 1);
+    REQUIRE(victim);
+    ::kill(victim, SIGKILL);
+    CHECK(j.wait(120s) == 0);
+    std::string const log = j.log();
+    CAPTURE(log);
+    check_account(log, 2);
+    check_ledgers(checkpoints, 2);
+    CHECK(has(log, "model written to s3://box/out/model/model.safetensors"));
+    CHECK_FALSE(b.at("out/model/model.safetensors").empty());
+  }
+
+  // What the model says is the same, wherever it lies and whoever reads it.
+  std::ofstream(dir / "model.safetensors", std::ios::binary) << b.at("out/model/model.safetensors");
+  std::string told;
+  for (lines const& processes : {lines{}, lines{"--num_workers=2", "--num_ps_pods=1"}})
+    for (std::string const& model : {dir / "model.safetensors", std::string("s3://box/out/model"),
+                                     std::string("s3://box/out/model/model.safetensors")}) {
+      bool const remote = model.starts_with("s3://");
+      std::string const to = remote ? "s3://box/predicted" : dir / "predicted";
+      lines line{"predict", "--prediction_data=s3://box/data/test/part-*",
+                 "--checkpoint_dir_for_init=" + model, "--prediction_outputs=" + to,
+                 "--num_minibatches_per_task=2"};
+      line.insert(line.end(), processes.begin(), processes.end());
+      job::run j(line, b.with());
+      CHECK(j.wait(120s) == 0);
+      CAPTURE(j.log());
+      CHECK(has(j.log(), "the predictions are in " + to + "/predictions.csv"));
+      std::string const now =
+          remote ? b.at("predicted/predictions.csv") : job::slurp(to + "/predictions.csv");
+      CHECK(count(now, "\n") == 1 + job::data_set::validation_records);
+      if (told.empty()) told = now;
+      CHECK(now == told);
+      std::lock_guard const lock(b.store.mutex);
+      for (auto const& [key, text] : b.store.objects) CHECK_FALSE(has(key, "predicted/part-"));
+    }
+  std::lock_guard const lock(b.store.mutex);
+  for (auto const& [id, begun] : b.store.uploads) CHECK(begun.parts.empty());  // whose first reply was lost
+}
+
+TEST_CASE("a job begins at the newest checkpoint of a bucket that is whole") {
+  bucket b;
+  std::string const checkpoints = job::model().checkpoints;
+  b.put(checkpoints, "c/");
+  auto const evaluated = [&](std::string const& model, lines const& processes) {
+    lines line{"evaluate", "--validation_data=" + job::data().validation,
+               "--checkpoint_dir_for_init=" + model};
+    line.insert(line.end(), processes.begin(), processes.end());
+    job::run j(line, b.with());
+    CHECK(j.wait(120s) == 0);
+    return j.log();
+  };
+  auto const metrics = [](std::string const& log) {
+    auto const at = log.rfind("Evaluation metrics[v=");
+    return at == log.npos ? log : log.substr(at, log.find('}', at) - at);
+  };
+  std::string const right = metrics(evaluated(checkpoints, {}));
+  for (lines const& processes : {lines{}, lines{"--num_workers=2", "--num_ps_pods=2"},
+                                 lines{"--num_workers=2", "--distribution_strategy=AllreduceStrategy"}}) {
+    auto const log = evaluated("s3://box/c", processes);
+    CAPTURE(log);
+    CHECK(has(log, "s3://box/c/version-64/ is the newest checkpoint in s3://box/c"));
+    CHECK(metrics(log) == right);
+  }
+  // One of which a part is damaged, and one that was never complete.
+  {
+    std::lock_guard const lock(b.store.mutex);
+    std::string const part = std::filesystem::path(job::part_of(checkpoints + "/version-64")).filename();
+    b.store.objects.at("c/version-64/" + part)[1000] ^= 1;
+    b.store.objects["c/version-99/" + part] = "begun";
+  }
+  auto const log = evaluated("s3://box/c", {});
+  CAPTURE(log);
+  CHECK(has(log, "checkpoint s3://box/c/version-64 is passed over ("));
+  CHECK(has(log, "using s3://box/c/version-32/ instead"));
+  CHECK(metrics(log) == metrics(evaluated(checkpoints + "/version-32", {})));
+}
+
+TEST_CASE("a model of a bucket is served when it comes, and a newer one then") {
+  bucket b;
+  job::run j({"serve", "--model_path=s3://box/c", "--port=0", "--poll_interval_ms=20"}, b.with());
+  REQUIRE(j.says("no model in s3://box/c yet: waiting for one"));
+  for (char const* version : {"version-32", "version-64"}) {
+    b.put(job::model().checkpoints + "/" + version, std::string("c/") + version + "/");
+    CHECK(j.says(std::string("serves version ") + (version + 8)));
+  }
+  ::kill(j.pid(), SIGKILL);
+}
+
+TEST_CASE("a bucket that cannot be written is told before the job trains") {
+  bucket b;
+  unkind_store closed([](request const& r, wire& w) {
+    return r.method != "GET" && (unkind_store::refuse(w, 403, "AccessDenied"), true);
+  });
+  job::options o{.env = {{"AWS_ACCESS_KEY_ID", "A"},
+                         {"AWS_SECRET_ACCESS_KEY", "secret"},
+                         {"AWS_ENDPOINT_URL", closed.url()}}};
+  job::run j(job::train({"--num_epochs=1", "--output=s3://box/m"}), o);
+  CHECK(j.wait() != 0);
+  CAPTURE(j.log());
+  CHECK(has(j.log(), "--output=s3://box/m: s3://box/m/edl: the object store "));
+  CHECK(has(j.log(), "403 AccessDenied"));
+  CHECK_FALSE(has(j.log(), " completed, "));
+}
+
+TEST_CASE("predictions are not written where the data lie, whose names could be theirs") {
+  bucket b;
+  for (char const* data :
+       {"s3://box/d/part-00000.csv", "s3://box/d/*.csv", "s3://box/d", "s3://box/d/", "s3://box/"}) {
+    job::run j({"predict", std::string("--prediction_data=") + data, "--prediction_outputs=s3://box/d",
+                "--checkpoint_dir_for_init=" + job::model().output},
+               b.with());
+    CHECK(j.wait() != 0);
+    CAPTURE(j.log());
+    CHECK(has(j.log(), "--prediction_outputs=s3://box/d: --prediction_data="));
+    CHECK(has(j.log(), "lies there"));
+  }
+}
+
+}  // namespace buckets_test
