@@ -14,11 +14,13 @@
 namespace edl::nn::expression {
 
 /// How a GPU divides a program's work. A team of `lanes` threads takes a row, and a block has `teams` of
-/// them. A block takes a sample at a time, or, if samples do not matter, a row for each team.
+/// them. A block takes a sample at a time. If samples do not matter, each team takes a row, and if they have
+/// one place, a sample.
 struct team_layout {
   std::size_t channels, places;  ///< of a sample
   int lanes, teams;
   std::size_t length;  ///< elements of a row in the loops over samples
+  bool whole_samples;  ///< each team takes one
   /// Offsets of slots: of a shared value in the scratch memory, of a total among all totals, and of an own
   /// value in the memory of its block. −1: it has no memory there.
   std::array<std::ptrdiff_t, program::most_slots> at;

@@ -27,6 +27,10 @@ EDL_INLINE team_layout::team_layout(program const& p, shape in)
   for (int k = 0; k < p.slot_count; ++k)
     if (node const& n = p.nodes[p.slots[std::size_t(k)].of]; is_scan(n.what) && p.memory_of(n.a) >= 0)
       scanned[std::size_t(p.memory_of(n.a))] = true;
+  whole_samples = !p.by_rows && places == 1 && std::ranges::count(scanned, true) == 0;
+  for (int k = 0; k < p.slot_count; ++k)
+    if (slot const& s = p.slots[std::size_t(k)]; s.where == memory::total && has(s.over, nn::places))
+      whole_samples = false;
   at.fill(-1);
   for (int k = 0; k < p.slot_count; ++k) {
     slot const& s = p.slots[std::size_t(k)];
@@ -35,7 +39,8 @@ EDL_INLINE team_layout::team_layout(program const& p, shape in)
       at[std::size_t(k)] = std::ptrdiff_t(from);
       from += size;
     };
-    bool const of_places = has(s.over, nn::places) && !has(s.over, nn::channels) && !p.by_rows;
+    bool const of_places =
+        has(s.over, nn::places) && !has(s.over, nn::channels) && !p.by_rows && !whole_samples;
     if (s.where == memory::shared) take(shared);
     if (s.where == memory::total) take(totals);
     if (s.where == memory::own_sample || (s.where == memory::own && (of_places || scanned[std::size_t(k)])))
@@ -205,9 +210,11 @@ class cuda_writer {
   node const& of(int k) const { return p_.nodes[at(k).of]; }
   bool inner(int n) const { return has(p_.nodes[n].over, channels); }
   bool by_rows() const { return run_ == 1 && p_.by_rows; }
+  bool by_samples() const { return run_ == 1 && l_.whole_samples; }
   bool in_flat_rows() const { return run_ == 1 && p_.flat; }
   std::size_t length() const { return run_ == 1 ? l_.length : l_.channels; }
-  bool in_rows() const { return by_rows() || now_ % 2 == 1; }  ///< teams have different rows
+  /// Whether teams have different work here.
+  bool apart() const { return by_rows() || by_samples() || now_ % 2 == 1; }
   bool is_total(int k) const { return at(k).where == memory::total; }
   bool wide(int k) const { return has(at(k).over, channels); }
   bool row_by_row(int k) const { return has(at(k).over, places); }
@@ -222,7 +229,7 @@ class cuda_writer {
   bool local(int k) const {
     slot const& s = at(k);
     if (s.run != run_ || s.where == memory::total || scan(k)) return false;
-    return !row_by_row(k) || by_rows() || section_[std::size_t(k)] == now_;
+    return !row_by_row(k) || by_rows() || by_samples() || section_[std::size_t(k)] == now_;
   }
   bool activation(int k) const {
     memory const m = at(k).where;
@@ -298,7 +305,8 @@ class cuda_writer {
     if (s.where == memory::input_gradient) text += "if (a.dx) ";
     if (s.where == memory::variable_gradient) text += "if (a.gradients) ";
     // Otherwise all teams have the same value.
-    if (!in_rows() || !row_by_row(k)) text += wide(k) ? "if (team == 0) " : "if (threadIdx.x == 0) ";
+    if (!apart() || (!row_by_row(k) && !by_samples()))
+      text += wide(k) ? "if (team == 0) " : "if (threadIdx.x == 0) ";
     say(text, place(k, i), " = ", activation(k) ? "set(" + value + ")" : value, ";");
   }
   static std::string_view neutral(operation o) { return o == operation::peak ? "LEAST" : "0"; }
@@ -380,12 +388,18 @@ class cuda_writer {
       section();
       say("}");
     } else {
-      if (run == 1) say("for (u64 sample = blockIdx.x; sample < a.batch; sample += gridDim.x) {");
+      if (by_samples())
+        say("for (u64 sample = (u64)blockIdx.x * TEAMS + team; sample < a.batch; sample += (u64)gridDim.x * "
+            "TEAMS) {");
+      else if (run == 1)
+        say("for (u64 sample = blockIdx.x; sample < a.batch; sample += gridDim.x) {");
       for (int k = 0; k < p_.slot_count; ++k)
-        if (at(k).run == run && !is_total(k) && !row_by_row(k) && !scan(k)) declare(k);
+        if (at(k).run == run && !is_total(k) && (!row_by_row(k) || by_samples()) && !scan(k)) declare(k);
       for (int s = 0; s < p_.sections(run); ++s) {
         now_ = s;
-        say(s % 2 == 1 ? "for (int row = team; row < (int)PLACES; row += TEAMS) {" : "{");
+        say(s % 2 == 0     ? "{"
+            : by_samples() ? "{\nconst int row = 0;\n(void)row;"
+                           : "for (int row = team; row < (int)PLACES; row += TEAMS) {");
         section();
         say("}");
         if (s % 2 == 1) end_section();
@@ -399,7 +413,8 @@ class cuda_writer {
 
   void section() {
     for (int k = 0; k < p_.slot_count; ++k)
-      if (at(k).run == run_ && !is_total(k) && row_by_row(k) && section_[std::size_t(k)] == now_ && local(k))
+      if (at(k).run == run_ && !is_total(k) && row_by_row(k) && section_[std::size_t(k)] == now_ &&
+          local(k) && !by_samples())
         declare(k);
     for (int b = 0; b < p_.block_count; ++b)
       if (block const& of = p_.blocks[std::size_t(b)]; of.when.run == run_ && of.when.section == now_) {
@@ -501,9 +516,12 @@ class cuda_writer {
   void end_section() {
     for (int k = 0; k < p_.slot_count; ++k) {
       if (at(k).run != run_ || section_[std::size_t(k)] != now_ || scan(k) || !over_section(k)) continue;
-      std::string_view const left = wide(k) || !inner(of(k).a) ? "LANES" : "1";
+      bool const by_lane = wide(k) || !inner(of(k).a);
       on_value(k, [&](std::string const& value, std::string_view i) {
-        say(value, " = of_block", peak(k), "(", value, ", ", left, ");");
+        if (!by_samples())
+          say(value, " = of_block", peak(k), "(", value, ", ", by_lane ? "LANES" : "1", ");");
+        else if (!by_lane)
+          say(value, " = of_team", peak(k), "(", value, ");");
         if (wide(k)) say("if (i < LENGTH) {");
         store(k, i, value);
         if (wide(k)) say("}");
@@ -527,7 +545,7 @@ class cuda_writer {
     for (int k = 0; k < p_.slot_count; ++k) {
       if (!is_total(k) || row_by_row(k)) continue;
       bool const lanes = inner(of(k).a) && has(of(k).along, channels),
-                 teams = by_rows() || section_[std::size_t(k)] % 2 == 1;
+                 teams = by_rows() || by_samples() || section_[std::size_t(k)] % 2 == 1;
       on_value(k, [&](std::string const& value, std::string_view i) {
         if (teams) say(value, " = of_block<false>(", value, ", ", lanes ? "1" : "LANES", ");");
         if (lanes && !teams) say(value, " = of_team<false>(", value, ");");
@@ -569,7 +587,7 @@ EDL_INLINE bool run_on_accelerator(backend& on, program const& p, call<float> co
                       .step = a.random.step,
                       .training = a.training};
   numbers_of(p, a, with.numbers);
-  std::size_t const rows = (a.batch * a.in.size() + l.length - 1) / l.length;
+  std::size_t const rows = l.whole_samples ? a.batch : (a.batch * a.in.size() + l.length - 1) / l.length;
   bool const any = p.sections(1) > 0 && a.batch > 0;
   generated const what{
       .program = &p,
@@ -579,9 +597,9 @@ EDL_INLINE bool run_on_accelerator(backend& on, program const& p, call<float> co
       .draws = draws(p) && a.draws,
       .before = p.sections(0) > 0,
       .after = p.sections(2) > 0,
-      .rows = !any        ? 0
-              : p.by_rows ? (rows + std::size_t(l.teams) - 1) / std::size_t(l.teams)
-                          : a.batch,
+      .rows = !any                           ? 0
+              : p.by_rows || l.whole_samples ? (rows + std::size_t(l.teams) - 1) / std::size_t(l.teams)
+                                             : a.batch,
       .totals = l.totals,
       .scratch = l.shared + l.totals,
       .of_block = l.own + l.totals,
