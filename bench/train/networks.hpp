@@ -64,6 +64,7 @@ inline constexpr auto transformer =
 namespace functions {
 
 struct gelu {
+  static constexpr bool recomputes = true;
   constexpr auto forward(auto x, auto&) const { return x * nn::normal_cdf(x); }
 };
 /// A block's result beside what went into it, of which some is dropped.

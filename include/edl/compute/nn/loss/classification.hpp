@@ -64,22 +64,15 @@ struct softmax_cross_entropy {
     double total = 0;
     for (std::size_t i = 0; i < std::size_t(batch); ++i) {
       view<T> const x = outputs.subspan(i * classes, classes);
-      T largest = x[0];
-      for (T each : x) largest = each > largest ? each : largest;
-      double sum = 0, below = 0;  // of exp(x − largest), of x − largest
-      for (T each : x) {
-        sum += double(std::exp(each - largest));
-        below += double(each - largest);
-      }
       auto const y = std::size_t(truth[i]);
-      double loss = std::log(sum) - (1 - smooth) * double(x[y] - largest);
-      if (smooth != 0) loss -= spread * below;  // 0 · −∞ must not make a loss of an unlikely class NaN
       double const weight = double(class_weights[y]);
+      auto const sums = detail::sums_of_logits(x);
+      double loss = std::log(sums.exps) - (1 - smooth) * double(x[y] - sums.largest);
+      if (smooth != 0) loss -= spread * sums.below;  // 0 · −∞ must not make a loss of an unlikely class NaN
       total += weight * loss;
       if (gradients.empty()) continue;
       auto const dx = gradients.subspan(i * classes, classes);
-      T const scale = T(weight / (sum * batch)), uniform = T(weight * spread / batch);
-      for (std::size_t k = 0; k < classes; ++k) dx[k] = std::exp(x[k] - largest) * scale - uniform;
+      detail::scaled_exps(x, sums.largest, T(weight / (sums.exps * batch)), T(weight * spread / batch), dx);
       dx[y] -= T(weight * (1 - smooth) / batch);
     }
     return batch > 0 ? total / batch : 0;
