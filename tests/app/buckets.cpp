@@ -17,9 +17,10 @@ namespace {
 /// Refuses every fifth request in pairs, cuts every seventh reading, and loses replies to writes that took
 /// place.
 struct bucket {
-  std::atomic<int> n{0}, reads{0}, writes{0};
+  std::atomic<int> n{0}, reads{0}, writes{0}, roles{0};
   unkind_store store{[this](request const& r, wire& w) {
     int const i = n++;
+    if (r.target == "/") return roles++ % 3 == 0 ? w.cut() : grant(r, w), true;
     if (i % 10 == 3 || i % 10 == 4) return unkind_store::refuse(w, 503, "SlowDown"), true;
     bool const write = r.method != "GET";
     if (write && writes++ % 2 == 0) return store.serve_silently(r, w), true;
@@ -42,6 +43,23 @@ struct bucket {
     std::lock_guard const lock(store.mutex);
     auto const it = store.objects.find(key);
     return it == store.objects.end() ? "" : it->second;
+  }
+
+  /// What a token service replies to a pod.
+  static void grant(request const& r, wire& w) {
+    bool const right = r.body.ends_with("&WebIdentityToken=of-a-pod");
+    w.json(right ? 200 : 403,
+           right ? "<AccessKeyId>A</AccessKeyId><SecretAccessKey>S</SecretAccessKey><SessionToken>T"
+                   "</SessionToken><Expiration>2100-01-01T00:00:00Z</Expiration>"
+                 : "<Code>AccessDenied</Code>");
+  }
+
+  /// The environment of a pod whose service account has a role.
+  job::options in_pod(std::string const& token) const {
+    return {.env = {{"AWS_ACCESS_KEY_ID", ""},
+                    {"AWS_WEB_IDENTITY_TOKEN_FILE", token},
+                    {"AWS_ROLE_ARN", "arn:aws:iam::1:role/train"},
+                    {"AWS_ENDPOINT_URL", store.url()}}};
   }
 
   job::options with(job::options o = {}) const {
@@ -144,13 +162,17 @@ TEST_CASE("a job begins at the newest checkpoint of a bucket that is whole") {
 
 TEST_CASE("a model of a bucket is served when it comes, and a newer one then") {
   bucket b;
-  job::run j({"serve", "--model_path=s3://box/c", "--port=0", "--poll_interval_ms=20"}, b.with());
+  job::scratch const dir;
+  std::ofstream(dir / "token") << "of-a-pod";
+  job::run j({"serve", "--model_path=s3://box/c", "--port=0", "--poll_interval_ms=20"},
+             b.in_pod(dir / "token"));
   REQUIRE(j.says("no model in s3://box/c yet: waiting for one"));
   for (char const* version : {"version-32", "version-64"}) {
     b.put(job::model().checkpoints + "/" + version, std::string("c/") + version + "/");
     CHECK(j.says(std::string("serves version ") + (version + 8)));
   }
   ::kill(j.pid(), SIGKILL);
+  CHECK(b.roles > 1);
 }
 
 TEST_CASE("a bucket that cannot be written is told before the job trains") {

@@ -100,7 +100,7 @@ TEST_CASE("what does not pass says bucket, key, status, code and request, and th
   }
   unkind_store busy([&](request const&, wire& w) { return unkind_store::refuse(w, 503, "SlowDown"), true; });
   auto o = busy.options();
-  o.retry_timeout = std::chrono::milliseconds(20);
+  o.retry_timeout = std::chrono::milliseconds(300);
   store const s("box", o);
   CHECK(says(thrown([&] { s.list("p"); }), {"s3://box/p: the object store", "503 SlowDown", "(request R1)",
                                             "try again later", "requested ", " times"}));
