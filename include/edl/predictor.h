@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* What this header promises. A library of another number is not to be used. */
-enum { edl_predictor_abi = 2 };
+enum { edl_predictor_abi = 3 };
 
 /* A model that is open. It is a number: what is closed, or never was open, is refused by name. 0 is none. */
 typedef int64_t edl_predictor;
@@ -65,6 +65,34 @@ typedef struct edl_values {
   uint64_t const* extents; /* of each record's values: they are compared with what the model takes */
 } edl_values;
 
+/* How a language model continues a text. Set all of it: what is out of range is refused, 0 for a temperature or for
+   top_k is a choice. docs/tasks/generate.md says what each does. */
+typedef struct edl_generation {
+  uint64_t seed;            /* the same seed makes the same text */
+  char const* const* stop;  /* the text ends before any of these; each ends with a zero byte */
+  uint64_t stop_count;
+  float temperature;        /* usual: 1 */
+  float top_p;              /* 1: of all ids */
+  float min_p;              /* 0: of all ids */
+  float repetition_penalty; /* 1: none */
+  int32_t top_k;            /* 0: of all ids */
+  int32_t max_tokens;       /* 1 or more */
+  int32_t reserved[2];
+} edl_generation;
+
+enum edl_text_end { edl_end_of_text = 0, edl_max_tokens = 1, edl_caller = 2 };
+
+/* What was made of a text. */
+typedef struct edl_text {
+  int32_t prompt_tokens, tokens; /* `tokens`: that the model made */
+  int32_t end;                   /* edl_text_end: a text of `stop` or the model's own end; as long as it may be; `hear` */
+  int32_t forgot;                /* 1: it did not fit the model's places, which went on with its last half */
+} edl_text;
+
+/* Takes bytes of a text, whole characters of UTF-8 where the text is of it. 0: no more is wanted. It must not call
+   functions of the same model. */
+typedef int32_t (*edl_text_sink)(void* context, char const* piece, uint64_t bytes);
+
 /* The number edl_predictor_abi that the library was made with. */
 int32_t edl_predictor_abi_version(void);
 
@@ -86,6 +114,15 @@ int32_t edl_predictor_output(edl_predictor p, int32_t which, edl_feature* into);
    records × outputs_size or more. Where it fails nothing of it is written. */
 int32_t edl_predictor_predict(edl_predictor p, edl_values const* inputs, uint64_t inputs_count, uint64_t records,
                               float* outputs, uint64_t capacity);
+
+/* Opens a language model to continue texts, and nothing else: edl_predictor_generate. `tokenizer`: a tokenizer.json
+   that says what its ids stand for; null: they are bytes. */
+edl_predictor edl_predictor_open_texts(char const* path, char const* tokenizer, int32_t threads);
+
+/* Continues a text of `bytes` bytes. `hear` gets it piece by piece, without the prompt; `made` may be null. A model
+   makes one text at a time: another thread's call waits. */
+int32_t edl_predictor_generate(edl_predictor p, char const* prompt, uint64_t bytes, edl_generation const* how,
+                               edl_text_sink hear, void* context, edl_text* made);
 
 /* Why the last call of this thread that failed did so: one line, there until another one fails. */
 char const* edl_predictor_error(void);

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Predictions of a model that edl has trained, by NumPy alone.
+"""Predictions and texts of models that edl has trained, by NumPy alone.
 
     import edl
 
     with edl.open("model", library="build/libdigits-predictor.so") as model:
         outputs = model.predict({"image": images})["output"]
+
+    with edl.open_texts("checkpoints", library="build/libwriter-predictor.so") as model:
+        print(model.generate("You may ", max_tokens=20).text)
 
 `edl_add_model(digits digits.cpp PREDICTOR)` makes the library.
 """
@@ -16,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Error", "Feature", "Model", "open"]
-_ABI = 2
+__all__ = ["Error", "Feature", "Generator", "Model", "Text", "open", "open_texts"]
+_ABI = 3
 _DTYPES = {0: "float32", 1: "str", 2: "float32", 3: "int64"}
 _MEANINGS = ("numbers", "classes", "probabilities")
 
@@ -33,6 +36,16 @@ class Feature(NamedTuple):
     dtype: str
     shape: tuple
     meaning: str = ""
+
+
+class Text(NamedTuple):
+    """What a model made of a prompt. `end`: "stop", "max_tokens" or "caller"; `forgot`: the model went on with its last half."""
+
+    text: str
+    prompt_tokens: int
+    tokens: int
+    end: str
+    forgot: bool
 
 
 class _Model(ctypes.Structure):
@@ -53,6 +66,19 @@ class _Values(ctypes.Structure):
                 ("kind", ctypes.c_int32), ("rank", ctypes.c_int32), ("extents", ctypes.c_void_p)]
 
 
+class _Generation(ctypes.Structure):
+    _fields_ = [("seed", ctypes.c_uint64), ("stop", ctypes.POINTER(ctypes.c_char_p)), ("stop_count", ctypes.c_uint64),
+                ("temperature", ctypes.c_float), ("top_p", ctypes.c_float), ("min_p", ctypes.c_float),
+                ("repetition_penalty", ctypes.c_float), ("top_k", ctypes.c_int32), ("max_tokens", ctypes.c_int32),
+                ("reserved", ctypes.c_int32 * 2)]
+
+
+class _Text(ctypes.Structure):
+    _fields_ = [("prompt_tokens", ctypes.c_int32), ("tokens", ctypes.c_int32), ("end", ctypes.c_int32),
+                ("forgot", ctypes.c_int32)]
+
+
+_SINK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
 _libraries = {}
 
 
@@ -86,6 +112,10 @@ def _load(path, library):
     lib.edl_predictor_input.argtypes = [handle, i32, ctypes.POINTER(_Feature)]
     lib.edl_predictor_output.argtypes = [handle, i32, ctypes.POINTER(_Feature)]
     lib.edl_predictor_predict.argtypes = [handle, ctypes.POINTER(_Values), u64, u64, ctypes.c_void_p, u64]
+    lib.edl_predictor_open_texts.argtypes = [ctypes.c_char_p, ctypes.c_char_p, i32]
+    lib.edl_predictor_open_texts.restype = handle
+    lib.edl_predictor_generate.argtypes = [handle, ctypes.c_char_p, u64, ctypes.POINTER(_Generation), _SINK,
+                                           ctypes.c_void_p, ctypes.POINTER(_Text)]
     lib.edl_predictor_error.restype = ctypes.c_char_p
     _libraries[library] = lib
     return lib
@@ -253,18 +283,45 @@ def _meant(of, logits, classes):
     return made
 
 
-class Model:
-    """A model that is open. Threads may predict at once."""
+class _Opened:
+    """A model that is open."""
 
-    def __init__(self, path, library=None, threads=1):
+    def __init__(self, path, library, threads, opens):
         self._handle = 0
         encoded, threads = _text("path", os.fspath(path)), operator.index(threads)
         if not 1 <= threads <= 1024:
             raise Error(f"{threads} threads: expected 1 to 1024")
         self._lib = _load(os.fspath(path), library)
-        self._handle = self._lib.edl_predictor_open(encoded, threads)
+        self._handle = opens(self._lib, encoded, threads)
         if not self._handle:
             raise Error(self._lib.edl_predictor_error().decode(errors="replace"))
+
+    def _check(self, code):
+        if code != 0:
+            raise Error(self._lib.edl_predictor_error().decode(errors="replace"))
+
+    def close(self):
+        """Gives the memory back. What another thread computes at this moment is still finished."""
+        handle, self._handle = self._handle, 0
+        if handle:
+            self._check(self._lib.edl_predictor_close(handle))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_handle", 0):
+            self._lib.edl_predictor_close(self._handle)
+
+
+class Model(_Opened):
+    """A model that is open. Threads may predict at once."""
+
+    def __init__(self, path, library=None, threads=1):
+        super().__init__(path, library, threads, lambda lib, *of: lib.edl_predictor_open(*of))
         model = _Model()
         self._check(self._lib.edl_predictor_describe(self._handle, model))
         self.path, self.version = os.fsdecode(model.path), model.version
@@ -277,10 +334,6 @@ class Model:
             self.outputs.append(feature)
             self._places.append((feature, slice(first, first + int(np.prod(feature.shape, dtype=int)))))
         self._size = model.outputs_size
-
-    def _check(self, code):
-        if code != 0:
-            raise Error(self._lib.edl_predictor_error().decode(errors="replace"))
 
     def _feature(self, ask, which):
         f = _Feature()
@@ -330,21 +383,42 @@ class Model:
             answers.update(_meant(f, said[:, place].astype(np.float64), self.classes.get(f.name)))
         return answers
 
-    def close(self):
-        """Gives the memory back. What another thread predicts at this moment is still finished."""
-        handle, self._handle = self._handle, 0
-        if handle:
-            self._check(self._lib.edl_predictor_close(handle))
 
-    def __enter__(self):
-        return self
+class Generator(_Opened):
+    """A language model that is open. It makes one text at a time: other threads wait."""
 
-    def __exit__(self, *_):
-        self.close()
+    def __init__(self, path, tokenizer=None, library=None, threads=1):
+        by = None if tokenizer is None else _text("path", os.fspath(tokenizer))
+        super().__init__(path, library, threads, lambda lib, of, n: lib.edl_predictor_open_texts(of, by, n))
 
-    def __del__(self):
-        if getattr(self, "_handle", 0):
-            self._lib.edl_predictor_close(self._handle)
+    def generate(self, prompt, hear=None, *, max_tokens=256, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0,
+                 repetition_penalty=1.0, seed=1, stop=()):
+        """Continues `prompt`, a text or bytes: a Text. `hear` gets it piece by piece, and ends it by returning False."""
+        prompt = prompt.encode() if isinstance(prompt, str) else bytes(prompt)
+        ends = [_text("text to stop at", one) for one in ([stop] if isinstance(stop, (str, bytes)) else stop)]
+        numbers = {"seed": (seed, 0, 2**64 - 1), "top_k": (top_k, 0, 2**31 - 1), "max_tokens": (max_tokens, 1, 2**31 - 1)}
+        for name, (value, least, most) in numbers.items():
+            if not least <= operator.index(value) <= most:
+                raise Error(f"{name}={value} is out of range: {least} to {most}")
+        how = _Generation(seed, (ctypes.c_char_p * len(ends))(*ends), len(ends), temperature, top_p, min_p,
+                          repetition_penalty, top_k, max_tokens)
+        pieces, raised = [], []
+
+        def take(_, piece, size):
+            try:
+                pieces.append(ctypes.string_at(piece, size))
+                return hear is None or hear(pieces[-1].decode(errors="replace")) is not False
+            except BaseException as e:  # which C would not pass on
+                raised.append(e)
+                return False
+
+        made = _Text()
+        code = self._lib.edl_predictor_generate(self._handle, prompt, len(prompt), how, _SINK(take), None, made)
+        if raised:
+            raise raised[0]
+        self._check(code)
+        text = b"".join(pieces).decode(errors="replace")
+        return Text(text, made.prompt_tokens, made.tokens, ("stop", "max_tokens", "caller")[made.end], bool(made.forgot))
 
 
 def open(path, library=None, threads=1):
@@ -353,3 +427,8 @@ def open(path, library=None, threads=1):
     `library`: libNAME-predictor.so of the model; else what EDL_PREDICTOR names, else the only one beside the model.
     """
     return Model(path, library, threads)
+
+
+def open_texts(path, tokenizer=None, library=None, threads=1):
+    """Opens a language model to continue texts. `tokenizer`: a tokenizer.json; without it its ids are bytes."""
+    return Generator(path, tokenizer, library, threads)

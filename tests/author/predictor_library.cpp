@@ -59,9 +59,19 @@ struct words {
   }
 };
 
+/// A language model of bytes, in which each id is followed by the next one.
+struct letters {
+  static constexpr auto network =
+      nn::sequential(nn::ids{.count = 8}, nn::embedding{.vocabulary = 256, .width = 256},
+                     nn::dense{.units = 256, .each_place = true});
+  static constexpr nn::sequence_cross_entropy loss{};
+  static void feed(edl::example const&, edl::sample<letters>&, edl::mode) {}
+};
+
 // As `edl::run` does it.
 [[maybe_unused]] auto const* const first = &edl::author::entered<pictures>;
 [[maybe_unused]] auto const* const second = &edl::author::entered<words>;
+[[maybe_unused]] auto const* const third = &edl::author::entered<letters>;
 
 namespace {
 
@@ -367,6 +377,94 @@ TEST_CASE("what cannot be opened, is closed or never was open is told") {
   auto const x = drawn(8);
   edl_values const in = floats("x", x);
   CHECK(edl_predictor_predict(p, &in, 1, 1, y, 3) == -1);
+  CHECK(contains(said(), "is not open"));
+}
+
+TEST_CASE("the functions of C continue a text, piece by piece, until somebody wants no more") {
+  scratch const dir;
+  using network = edl::model<letters::network, edl::cpu>;
+  auto const layout = network::layout();
+  std::vector<float> values(layout.size(), 0.0f);
+  for (std::size_t i = 0; i < 256; ++i) {
+    values[i * 256 + i] = 1;                       // each id has a channel
+    values[65536 + i * 256 + (i + 1) % 256] = 50;  // whose successor is likely
+  }
+  edl::checkpoint::export_model(dir / "m.safetensors", layout, values, {}, 5, {.seed = 7});
+  std::string const path = dir / "m.safetensors";
+  edl_predictor const p = edl_predictor_open_texts(path.c_str(), nullptr, 1);
+  CAPTURE(said());
+  REQUIRE(p != 0);
+  struct heard {
+    std::string text;
+    std::size_t most = 100;
+  } all;
+  auto const hear = [](void* context, char const* piece, std::uint64_t bytes) -> std::int32_t {
+    auto& to = *static_cast<heard*>(context);
+    to.text.append(piece, bytes);
+    return to.text.size() < to.most;
+  };
+  edl_generation how{.seed = 1,
+                     .stop = nullptr,
+                     .stop_count = 0,
+                     .temperature = 0,
+                     .top_p = 1,
+                     .min_p = 0,
+                     .repetition_penalty = 1,
+                     .top_k = 0,
+                     .max_tokens = 5,
+                     .reserved = {}};
+  edl_text made{};
+  REQUIRE(edl_predictor_generate(p, "ab", 2, &how, hear, &all, &made) == 0);
+  CHECK(all.text == "cdefg");
+  CHECK(made.prompt_tokens == 2);
+  CHECK(made.tokens == 5);
+  CHECK(made.end == edl_max_tokens);
+  CHECK(made.forgot == 0);
+  all = {};
+  char const* const ends[] = {"h", "ef"};
+  how.stop = ends, how.stop_count = 2;
+  REQUIRE(edl_predictor_generate(p, "b", 1, &how, hear, &all, &made) == 0);
+  CHECK(all.text == "cd");
+  CHECK(made.end == edl_end_of_text);
+  all = {.text = {}, .most = 2};
+  how.stop_count = 0;
+  REQUIRE(edl_predictor_generate(p, "b", 1, &how, hear, &all, nullptr) == 0);
+  CHECK(all.text == "cd");
+  all = {};
+  how.max_tokens = 20;
+  REQUIRE(edl_predictor_generate(p, "b", 1, &how, hear, &all, &made) == 0);
+  CHECK(all.text == "cdefghijklmnopqrstuv");
+  CHECK(made.forgot == 1);  // of 8 places
+
+  auto const refused = [&](char const* prompt, std::uint64_t bytes, auto change, std::string const& why) {
+    edl_generation other = how;
+    change(other);
+    all = {};
+    CHECK(edl_predictor_generate(p, prompt, bytes, &other, hear, &all, &made) == -1);
+    CAPTURE(said());
+    CHECK(contains(said(), why));
+    CHECK(all.text.empty());
+  };
+  refused("b", 1, [](auto& o) { o.max_tokens = 0; }, "max_tokens=0");
+  refused("b", 1, [](auto& o) { o.top_p = 0; }, "top_p=0");
+  refused("b", 1, [](auto& o) { o.stop_count = 1, o.stop = nullptr; }, "null pointer");
+  refused("123456789", 9, [](auto&) {}, "9 tokens");
+  refused(nullptr, 3, [](auto&) {}, "null pointer");
+  CHECK(edl_predictor_generate(p, "b", 1, &how, nullptr, nullptr, nullptr) == -1);
+  CHECK(edl_predictor_generate(p, "b", 1, nullptr, hear, &all, nullptr) == -1);
+  // What predicts is another thing.
+  edl_model about{};
+  CHECK(edl_predictor_describe(p, &about) == -1);
+  CHECK(contains(said(), "continues texts"));
+  opened const other(exported<pictures>(dir, "p.safetensors", 1));
+  CHECK(edl_predictor_generate(other.p, "b", 1, &how, hear, &all, nullptr) == -1);
+  CHECK(contains(said(), "edl_predictor_open_texts"));
+  CHECK(edl_predictor_open_texts((dir / "p.safetensors").c_str(), nullptr, 1) == 0);
+  CHECK(edl_predictor_open_texts(path.c_str(), (dir / "none.json").c_str(), 1) == 0);
+  CHECK(contains(said(), "none.json"));
+  CHECK(edl_predictor_close(p) == 0);
+  CHECK(edl_predictor_close(p) == -1);
+  CHECK(edl_predictor_generate(p, "b", 1, &how, hear, &all, nullptr) == -1);
   CHECK(contains(said(), "is not open"));
 }
 

@@ -26,6 +26,7 @@
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/device/cpu/options.hpp"
 #include "edl/core/error.hpp"
+#include "edl/job/train/prediction/generation_session.hpp"
 #include "edl/job/train/prediction/prediction_session.hpp"
 #include "edl/job/train/setup/hyperparameters.hpp"
 #include "edl/predictor.h"
@@ -55,9 +56,15 @@ struct open_model {
   std::vector<char const*> classes;
 };
 
+struct open_texts {
+  std::unique_ptr<generation_session> session;
+  std::mutex busy{};
+};
+
 struct open_models {
   std::shared_mutex mutex;
   std::unordered_map<edl_predictor, std::shared_ptr<open_model const>> all;
+  std::unordered_map<edl_predictor, std::shared_ptr<open_texts>> texts;
   edl_predictor next = 1;
 };
 
@@ -71,6 +78,17 @@ std::shared_ptr<open_model const> find(edl_predictor p) {
   open_models& m = models();
   std::shared_lock const lock(m.mutex);
   if (auto const at = m.all.find(p); at != m.all.end()) return at->second;
+  if (m.texts.contains(p))
+    throw error(fmt::format("predictor {} continues texts: edl_predictor_open opens what predicts", p));
+  throw error(fmt::format("predictor {} is not open", p));
+}
+
+std::shared_ptr<open_texts> find_texts(edl_predictor p) {
+  open_models& m = models();
+  std::shared_lock const lock(m.mutex);
+  if (auto const at = m.texts.find(p); at != m.texts.end()) return at->second;
+  if (m.all.contains(p))
+    throw error(fmt::format("predictor {} predicts: edl_predictor_open_texts opens what continues texts", p));
   throw error(fmt::format("predictor {} is not open", p));
 }
 
@@ -195,16 +213,19 @@ edl_feature feature_of(std::string const& name, std::vector<std::uint64_t> const
   return f;
 }
 
-/// The model of this library that a file is of.
-std::unique_ptr<prediction_session> open(char const* path, int threads) {
+/// A session of the model of this library that a file is of.
+template <class Session, class Options>
+std::unique_ptr<Session> open(char const* path, int threads, Options const& options) {
+  check_processor();
+  need(path, "path");
+  if (threads < 1 || threads > 1024) throw error(fmt::format("{} threads: expected 1 to 1024", threads));
   std::size_t const n = programs().size();
   if (n == 0) throw error("this library has no model: its sources do not call edl::run");
-  std::unique_ptr<prediction_session> found;
+  std::unique_ptr<Session> found;
   for (std::size_t i = 0; i < n; ++i) {
-    std::unique_ptr<prediction_session> fits;
+    std::unique_ptr<Session> fits;
     try {
-      fits =
-          std::make_unique<prediction_session>(programs()[i](), path, prediction_options{.threads = threads});
+      fits = std::make_unique<Session>(programs()[i](), path, options);
     } catch (error const&) {
       if (i + 1 == n && !found) throw;
       continue;
@@ -223,10 +244,8 @@ std::int32_t edl_predictor_abi_version() { return edl_predictor_abi; }
 
 edl_predictor edl_predictor_open(char const* path, std::int32_t threads) {
   return guarded(edl_predictor(0), [&] {
-    check_processor();
-    need(path, "path");
-    if (threads < 1 || threads > 1024) throw error(fmt::format("{} threads: expected 1 to 1024", threads));
-    auto made = std::make_shared<open_model const>(open(path, threads));
+    auto made = std::make_shared<open_model const>(
+        open<prediction_session>(path, threads, prediction_options{.threads = threads}));
     open_models& m = models();
     std::unique_lock const lock(m.mutex);
     m.all.emplace(m.next, std::move(made));
@@ -234,12 +253,30 @@ edl_predictor edl_predictor_open(char const* path, std::int32_t threads) {
   });
 }
 
-std::int32_t edl_predictor_close(edl_predictor p) {
-  return guarded(-1, [&] {
-    auto const last = find(p);  // destroyed without the lock
+edl_predictor edl_predictor_open_texts(char const* path, char const* tokenizer, std::int32_t threads) {
+  return guarded(edl_predictor(0), [&] {
+    generator_options const o{.predicting = {.threads = threads}, .tokenizer = tokenizer ? tokenizer : ""};
+    auto made = std::make_shared<open_texts>(open<generation_session>(path, threads, o));
     open_models& m = models();
     std::unique_lock const lock(m.mutex);
-    if (m.all.erase(p) == 0) throw error(fmt::format("predictor {} is not open", p));
+    m.texts.emplace(m.next, std::move(made));
+    return m.next++;
+  });
+}
+
+std::int32_t edl_predictor_close(edl_predictor p) {
+  return guarded(-1, [&] {
+    std::shared_ptr<void const> last;  // destroyed without the lock
+    open_models& m = models();
+    std::unique_lock const lock(m.mutex);
+    auto const take = [&](auto& all) {
+      auto const at = all.find(p);
+      if (at == all.end()) return false;
+      last = std::move(at->second);
+      all.erase(at);
+      return true;
+    };
+    if (!take(m.all) && !take(m.texts)) throw error(fmt::format("predictor {} is not open", p));
     return 0;
   });
 }
@@ -328,6 +365,38 @@ std::int32_t edl_predictor_predict(edl_predictor p, edl_values const* inputs, st
         throw error(stray);
     batch.run();
     std::ranges::copy(batch.outputs(), outputs);
+    return 0;
+  });
+}
+
+std::int32_t edl_predictor_generate(edl_predictor p, char const* prompt, std::uint64_t bytes,
+                                    edl_generation const* how, edl_text_sink hear, void* context,
+                                    edl_text* made) {
+  return guarded(-1, [&] {
+    auto const of = find_texts(p);
+    need(how, "description of the text");
+    if (!hear) throw error("no function that takes the text is given: a null pointer");
+    if (bytes > 0) need(prompt, "prompt");
+    if (bytes > std::uint64_t(1) << 32) throw error("a prompt has more than 4 GiB");
+    if (how->stop_count > 0) need(how->stop, "list of texts to stop at");
+    generation_options o{.sampling = {.temperature = how->temperature,
+                                      .top_k = how->top_k,
+                                      .top_p = how->top_p,
+                                      .min_p = how->min_p,
+                                      .repetition_penalty = how->repetition_penalty,
+                                      .seed = how->seed},
+                         .max_tokens = how->max_tokens,
+                         .stop = {}};
+    for (std::uint64_t i = 0; i < how->stop_count; ++i) {
+      need(how->stop[i], "text to stop at");
+      o.stop.emplace_back(how->stop[i]);
+    }
+    std::lock_guard const alone(of->busy);
+    auto const text =
+        (*of->session)(bytes > 0 ? std::string_view(prompt, bytes) : "", o, [&](std::string_view piece) {
+          return piece.empty() || hear(context, piece.data(), piece.size()) != 0;
+        });
+    if (made) *made = {text.prompt_tokens, text.tokens, std::int32_t(text.end), text.forgot};
     return 0;
   });
 }
