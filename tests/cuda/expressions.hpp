@@ -91,6 +91,12 @@ struct noise {
   }
 };
 
+/// Of three values, of which the last has one place.
+struct gate {
+  static constexpr nn::axes inputs[] = {nn::channels | nn::places, nn::channels | nn::places, nn::channels};
+  constexpr auto forward(auto z, auto a, auto b, auto&) const { return z * a + (1 - z) * b; }
+};
+
 struct quantile {
   float share = 0.9f;
   constexpr auto loss(auto output, auto label) const {

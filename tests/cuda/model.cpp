@@ -56,6 +56,13 @@ constexpr auto expressions = nn::sequential(
     nn::layer_norm{}, expressions_test::trained_swish{}, nn::residual(expressions_test::own_dropout{}),
     expressions_test::all_axes{}, nn::dense{.units = 12}, nn::rms_norm{}, nn::mish{}, nn::dense{.units = 10});
 
+/// The same of several results of a function.
+constexpr auto gated = nn::graph(nn::image{.height = 6, .width = 5, .channels = 3}, [](auto x) {
+  auto const a = x | nn::conv2d{.filters = 4, .kernel = 3};
+  return nn::apply(expressions_test::gate{}, a | nn::sigmoid{}, a, a | nn::global_average_pool{}) |
+         nn::dense{.units = 10};
+});
+
 /// One step's loss, results, gradients and state.
 struct step {
   double loss = 0;
@@ -167,7 +174,10 @@ TEST_CASE("dense layers and dropout") { check_network<dense>(9); }
 TEST_CASE("convolutions, pooling and what is done with them in one pass") { check_network<images>(5); }
 TEST_CASE("residual blocks with batch normalisation") { check_network<residual>(4); }
 TEST_CASE("embeddings of ids") { check_network<of_ids>(7); }
-TEST_CASE("layers that are expressions") { check_network<expressions>(5); }
+TEST_CASE("layers that are expressions") {
+  check_network<expressions>(5);
+  check_network<gated>(5);
+}
 TEST_CASE("one of every layer") {
   check_network<zoo>(3);
   check_network<fast>(7);

@@ -57,6 +57,8 @@ TEST_CASE("NVRTC compiles the kernels of every expression") {
     check_compiles(expression::compiled<L>::forward, shape(), nn::derived<L>::name, which);
     check_compiles(expression::compiled<L>::backward, shape(), nn::derived<L>::name, which);
   });
+  check_compiles(expression::compiled<gate, 3>::forward, shape(), "gate", which);
+  check_compiles(expression::compiled<gate, 3>::backward, shape(), "gate", which);
   each_loss([&]<class L>(L const&) {
     check_compiles(expression::compiled_loss<L>::both, shape(), expression::name_of_type<L>(), which);
   });

@@ -13,11 +13,13 @@ namespace edl {
 /// The argument of each kernel of a `generated` program: addresses in the accelerator's memory. The kernels'
 /// source repeats its layout, and needs only as many numbers as it reads.
 struct generated_call {
-  static constexpr std::size_t most_numbers = 192;
+  static constexpr std::size_t most_inputs = 8, most_numbers = 192;
 
-  void const *x = nullptr, *dy = nullptr;  ///< activations
+  void const* x[most_inputs] = {};  ///< activations, of each input; so is `dy`
+  void* dx[most_inputs] = {};       ///< activations; null: it is not wanted
+  void const* dy = nullptr;
   float const *variables = nullptr, *labels = nullptr;
-  void *y = nullptr, *dx = nullptr;  ///< activations; a loss's `y` is one float32
+  void* y = nullptr;  ///< activations; of a loss, one float32
   float *gradients = nullptr, *kept = nullptr;
   std::uint64_t batch = 0, key = 0, step = 0;  ///< `key` and `step`: of the random stream
   std::uint64_t training = 0;

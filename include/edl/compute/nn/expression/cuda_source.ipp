@@ -68,9 +68,11 @@ __device__ __forceinline__ float get(act v) { return v; }
 __device__ __forceinline__ act set(float v) { return v; }
 #endif
 struct call {
-  const void *x, *dy;
+  const void* x[8];
+  void* dx[8];
+  const void* dy;
   const float *variables, *labels;
-  void *y, *dx;
+  void* y;
   float *gradients, *kept;
   u64 batch, key, step, training;
   float* scratch;
@@ -253,13 +255,13 @@ class cuda_writer {
     std::string const where = "[" + address(k, i) + "]", offset = std::to_string(l_.at[std::size_t(k)]);
     switch (s.where) {
       case memory::input:
-        return "x" + where;
+        return named("x", s.index) + where;
       case memory::slope:
         return "dy" + where;
       case memory::result:
         return (activation(k) ? "((act*)a.y)" : "((float*)a.y)") + where;
       case memory::input_gradient:
-        return "((act*)a.dx)" + where;
+        return "((act*)" + named("a.dx[", s.index) + "])" + where;
       case memory::variable:
         return "variables[" + std::to_string(first_of(s.index)) + " + " + where.substr(1);
       case memory::variable_gradient:
@@ -302,7 +304,7 @@ class cuda_writer {
     bool const needed = s.where != memory::own || l_.at[std::size_t(k)] >= 0;
     if (!needed || is_total(k)) return;
     std::string text;
-    if (s.where == memory::input_gradient) text += "if (a.dx) ";
+    if (s.where == memory::input_gradient) text += named("if (a.dx[", s.index) + "]) ";
     if (s.where == memory::variable_gradient) text += "if (a.gradients) ";
     // Otherwise all teams have the same value.
     if (!apart() || (!row_by_row(k) && !by_samples()))
@@ -374,10 +376,13 @@ class cuda_writer {
     begin(name);
     say("enum : int { LENGTH = ", length(), " };");
     say("const int lane = threadIdx.x % LANES, team = threadIdx.x / LANES;");
-    say("const act *const __restrict__ x = (const act*)a.x, *const __restrict__ dy = (const act*)a.dy;");
+    for (int k = 0; k < p_.slot_count; ++k)
+      if (int const i = at(k).index; at(k).where == memory::input)
+        say("const act* const __restrict__ x", i, " = (const act*)a.x[", i, "];");
+    say("const act* const __restrict__ dy = (const act*)a.dy;");
     say("const float* const __restrict__ variables = a.variables;");
     say("float* const own = a.scratch + SHARED + TOTALS + (u64)blockIdx.x * (OWN + TOTALS);");
-    say("(void)lane, (void)team, (void)x, (void)dy, (void)variables, (void)own;");
+    say("(void)lane, (void)team, (void)dy, (void)variables, (void)own;");
     kept_places();
     if (run == 1) begin_totals();
     if (by_rows()) {
@@ -572,20 +577,21 @@ EDL_INLINE bool run_on_accelerator(backend& on, program const& p, call<float> co
   auto* const gpu = dynamic_cast<accelerator*>(&on);
   if (!gpu) return false;
   team_layout const l(p, a.in);
-  view<float> const x = a.x[0];  // there is one: `applied` is not portable
-  std::span<float> const dx = a.dx.empty() ? std::span<float>() : a.dx[0];
-  generated_call with{.x = x.data(),
-                      .dy = a.dy.data(),
+  generated_call with{.dy = a.dy.data(),
                       .variables = a.variables.data(),
                       .labels = a.labels.data(),
                       .y = a.y.data(),
-                      .dx = dx.empty() ? nullptr : dx.data(),
                       .gradients = a.gradients.empty() ? nullptr : a.gradients.data(),
                       .kept = a.kept.data(),
                       .batch = a.batch,
                       .key = a.random.key,
                       .step = a.random.step,
                       .training = a.training};
+  static_assert(generated_call::most_inputs == form::most_inputs);
+  std::size_t activations = a.dy.size() + a.y.size();
+  for (std::size_t i = 0; i < a.x.size(); ++i) with.x[i] = a.x[i].data(), activations += a.x[i].size();
+  for (std::size_t i = 0; i < a.dx.size(); ++i)
+    if (!a.dx[i].empty()) with.dx[i] = a.dx[i].data(), activations += a.dx[i].size();
   numbers_of(p, a, with.numbers);
   std::size_t const rows = l.whole_samples ? a.batch : (a.batch * a.in.size() + l.length - 1) / l.length;
   bool const any = p.sections(1) > 0 && a.batch > 0;
@@ -603,7 +609,7 @@ EDL_INLINE bool run_on_accelerator(backend& on, program const& p, call<float> co
       .totals = l.totals,
       .scratch = l.shared + l.totals,
       .of_block = l.own + l.totals,
-      .activations = x.size() + a.dy.size() + a.y.size() + dx.size()};
+      .activations = activations};
   gpu->run(what, with);
   return true;
 }

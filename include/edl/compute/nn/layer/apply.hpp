@@ -17,14 +17,14 @@
 namespace edl::nn {
 
 /// A joint of `N` results that is an expression. It is computed for the extents that they have together: each
-/// has those of its axes. It runs on the processor.
+/// has those of its axes.
 template <class L, std::size_t N>
 struct applied {
   L source{};
 
   using passes = expression::compiled<L, N>;
   static constexpr std::string_view name = expression::name_of<L>();
-  static constexpr bool joins = true, portable = false, overwrites_dy = false;
+  static constexpr bool joins = true, portable = true, overwrites_dy = false;
   static constexpr bool reads_operands = passes::backward.reads_input,
                         reads_y = passes::backward.reads_result;
   static constexpr bool mixes_places = !passes::forward.each_place;
@@ -154,7 +154,7 @@ consteval bool is_applied() {
 ///
 /// The layer may have options and variables, as one of a single input. Results have one shape, unless the
 /// layer says which axes each has: `static constexpr nn::axes inputs[] = {nn::channels | nn::places,
-/// nn::channels}` are a result and another with one place. It runs on the processor.
+/// nn::channels}` are a result and another with one place.
 template <class L, class First, class... Others>
 constexpr auto apply(L const& layer, First const& first, Others const&... others) {
   if constexpr (detail::is_applied<L, First, Others...>())
