@@ -445,8 +445,7 @@ inline void model(table& t) {
          "variables and tables, or patterns as in --freeze; they come after those of the model, and the last "
          "match counts")
       .only({train});
-  t.flag("output", &job_options::outputs::output, "master",
-         "directory, or s3://BUCKET/PREFIX, for the trained model, model.safetensors")
+  t.flag("output", &job_options::outputs::output, "master", "directory, or s3://BUCKET/PREFIX, for the model")
       .only({train})
       .elasticdl();
   t.flag("export_onnx", &job_options::outputs::export_onnx, "master",
