@@ -428,9 +428,8 @@ inline void model(table& t) {
          "if no checkpoint in --checkpoint_dir is usable, start from the beginning instead of stopping")
       .only({train});
   t.flag("checkpoint_dir_for_init", &job_options::checkpoints::checkpoint_dir_for_init, "master",
-         "where initial values come from: a checkpoint (version-N); a --checkpoint_dir, which means its "
-         "newest checkpoint; an exported model.safetensors, or an --output directory that contains one; each "
-         "may be s3://BUCKET/KEY")
+         "where initial values come from: a checkpoint (version-N), a --checkpoint_dir (its newest one), an "
+         "exported model.safetensors or an --output directory with one; also s3://BUCKET/KEY")
       .needed_by({evaluate, predict})
       .elasticdl();
   t.flag("skip_mismatch", &job_options::checkpoints::skip_mismatch, "master, servers, workers",
