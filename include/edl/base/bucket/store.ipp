@@ -74,7 +74,7 @@ struct refusal {
           a.origin);
     if (status == 507 || code == "QuotaExceeded") return "make room in the bucket, or name another one";
     if (status == 501 && writes)
-      return "this store lacks a kind of write that edl needs: name a bucket of another one";
+      return "this store does not support this kind of write, which edl needs: use a bucket of another store";
     if (status == 412)
       return "it has changed since the job found it: start again, with objects that do not change";
     if (status == 403)

@@ -253,7 +253,7 @@ EDL_INLINE std::optional<other_model::place> other_model::find(variable const& v
                      std::equal(found->dims.begin() + 1, found->dims.end(), next->dims.begin() + 1);
     next->order = other->second;
     if (next->dtype != found->dtype) next->dtype = fmt::format("{} and {}", found->dtype, next->dtype);
-    if (!fit) return next;  // which is not what the variable is, and is told
+    if (!fit) return next;  // the caller reports its shape, which is not the variable's
     found->dims[0] += next->dims[0];
     found->more.push_back(std::move(next->name));
   }

@@ -15,7 +15,8 @@ struct embedding {
   int vocabulary = 0;
   int width = 0;
   initializer initial = uniform{};
-  bool tied = false;  ///< its gradient is added to that of the product; set by `nn::tied`
+  bool tied =
+      false;  ///< set by `nn::tied` alone: adds to the gradients that are there instead of overwriting
 
   static constexpr std::string_view name = "embedding";
   static constexpr bool portable = true;
