@@ -15,8 +15,6 @@ struct embedding {
   int vocabulary = 0;
   int width = 0;
   initializer initial = uniform{};
-  bool tied =
-      false;  ///< set by `nn::tied` alone: adds to the gradients that are there instead of overwriting
 
   static constexpr std::string_view name = "embedding";
   static constexpr bool portable = true;
@@ -26,7 +24,7 @@ struct embedding {
     bool const good = vocabulary > 0 && vocabulary <= embedding_geometry::most && width > 0;
     return good ? fit::fits : fit::option_out_of_range;
   }
-  constexpr embedding_geometry geometry(shape in) const { return {vocabulary, width, int(in.size()), tied}; }
+  constexpr embedding_geometry geometry(shape in) const { return {vocabulary, width, int(in.size())}; }
   constexpr shape output(shape in) const { return {1, int(in.size()), width}; }
   template <class Visit>
   constexpr void variables(shape, Visit&& visit) const {

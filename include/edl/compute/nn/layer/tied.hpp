@@ -15,6 +15,16 @@
 
 namespace edl::nn {
 
+/// The embedding of `tied`, which adds to the gradient that the product has written.
+struct tied_embedding : embedding {
+  template <class D>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+    embedding_geometry g = geometry(a.in);
+    g.adds_gradient = true;
+    p.device.embedding_backward(g, a.batch, a.x, a.dy, a.dx, a.gradients);
+  }
+};
+
 /// An embedding, layers, and the product with the embedding's table: y = layers(E[ids]) · E' (Press and Wolf,
 /// "Using the output embedding to improve language models", 2017). Write it as `tied(…)`.
 ///
@@ -95,11 +105,10 @@ constexpr auto tied(embedding first, Layers... layers) {
   if constexpr ((is_expression<Layers> || ...)) {
     return tied(first, as_layer(layers)...);
   } else if constexpr ((layer<Layers> && ...)) {
-    first.tied = true;
-    return tied_chain<embedding, Layers...>{{{first, layers...}}};
+    return tied_chain<tied_embedding, Layers...>{{{tied_embedding{first}, layers...}}};
   } else {
     detail::explain_layers<Layers...>();
-    return tied_chain<embedding, no_layer>{{{first, no_layer{}}}};
+    return tied_chain<tied_embedding, no_layer>{{{tied_embedding{first}, no_layer{}}}};
   }
 }
 
