@@ -61,18 +61,6 @@ TEST_CASE("lost replies, altered records, and signals to all of a job or to its 
     }
 }
 
-TEST_CASE("killed at random, a job has the same best version, the same list and the same end") {
-  chaos::reference undisturbed;
-  auto const p = chaos::draw_plan(
-      3, {.allreduce = true, .min_faults = 6, .max_faults = 6, .long_silences = false, .judged = true});
-  chaos::outcome const o = chaos::trial(p, &undisturbed).run();
-  MESSAGE(p.configuration() << ": " << o.faults.size() << " faults in " << o.seconds << " s; " << o.best);
-  CAPTURE(o.log);
-  for (std::string const& why : o.failures) FAIL_CHECK(why);
-  CHECK_FALSE(o.faults.empty());
-  CHECK(o.same_bits == true);
-}
-
 // The node of the master, of a server and of a worker is cut off, trains on, writes checkpoints to the
 // storage of both, and is lost. A master without its journal then finds the other server, which is behind
 // these checkpoints.

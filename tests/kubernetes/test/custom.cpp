@@ -40,33 +40,6 @@ bool gone(cluster& c, std::string const& path) { return c.get(path).value("code"
 
 }  // namespace
 
-TEST_CASE("a definition's kind comes after a while, and goes with the definition") {
-  cluster c({.establish_delay = std::chrono::milliseconds(300)});
-  define(c);
-  json const early = c.get(crds + "/trainingjobs.elasticdl.org");
-  CHECK(early["status"].value("conditions", json()).is_null());
-  CHECK(c.get(jobs).value("message", "") == "the server could not find the requested resource");
-  REQUIRE(c.wait([&] { return c.get(jobs).value("kind", "") == "TrainingJobList"; }));
-  json const is = c.get(crds + "/trainingjobs.elasticdl.org")["status"];
-  CHECK(is["conditions"][0]["type"] == "NamesAccepted");
-  CHECK(is["conditions"][1]["type"] == "Established");
-  CHECK(is["acceptedNames"]["shortNames"] == json::array({"tj"}));
-  CHECK(c.post(jobs, example())["metadata"]["generation"] == 1);
-  json const listed = c.get("/apis/elasticdl.org/v1alpha1")["resources"];
-  REQUIRE(listed.size() == 3);
-  CHECK(listed[0]["singularName"] == "trainingjob");
-  CHECK(listed[0]["categories"] == json::array({"all"}));
-  CHECK(listed[0]["shortNames"] == json::array({"tj"}));
-  CHECK(listed[1]["name"] == "trainingjobs/status");
-  CHECK(listed[2]["kind"] == "Scale");
-  c.remove(crds + "/trainingjobs.elasticdl.org");
-  CHECK(gone(c, jobs));
-  CHECK(gone(c, "/apis/elasticdl.org/v1alpha1"));
-  c.post(crds, definition());
-  REQUIRE(c.wait([&] { return c.get(jobs).value("kind", "") == "TrainingJobList"; }));
-  CHECK(c.get(jobs)["items"].empty());
-}
-
 TEST_CASE(
     "spec and status are written by paths of their own, and the generation counts changes of the spec") {
   cluster c;
@@ -293,19 +266,6 @@ TEST_CASE("an object with a finalizer stays until the last one is taken away, an
   CHECK(gone(c, path));
 }
 
-TEST_CASE("a lease is replaced by who has seen its newest version") {
-  cluster c;
-  std::string const leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
-  json lease = c.post(leases, {{"metadata", {{"name", "l"}}}, {"spec", {{"holderIdentity", "a"}}}});
-  lease["spec"]["holderIdentity"] = "b";
-  json const taken = c.call("PUT", leases + "/l", lease);
-  CHECK(taken["spec"]["holderIdentity"] == "b");
-  lease["spec"]["holderIdentity"] = "c";
-  CHECK(c.call("PUT", leases + "/l", lease)["reason"] == "Conflict");
-  lease["metadata"].erase("resourceVersion");
-  CHECK(c.call("PUT", leases + "/l", lease)["code"] == 422);
-}
-
 TEST_CASE("kubectl get shows the columns of the definition") {
   json job = example();
   job["metadata"].update({{"creationTimestamp", timestamp()}, {"resourceVersion", "1"}});
@@ -325,72 +285,6 @@ TEST_CASE("kubectl get shows the columns of the definition") {
   cells.erase(8);
   CHECK(cells == json{"mnist", "running", 3, 4, 2, 10, nullptr, nullptr, "mnist", "2200-01-01T00:00:00Z",
                       "There is room."});
-}
-
-TEST_CASE("kubectl has no word for how long ago what is to come was") {
-  type t = defined_by(definition());
-  t.columns = {{{"name", "At"}, {"type", "date"}, {"jsonPath", ".status.at"}}};
-  json const job{{"metadata", {{"name", "j"}, {"resourceVersion", "1"}}},
-                 {"status", {{"at", "2200-01-01T00:00:00Z"}}}};
-  CHECK(table(t, {std::make_shared<json const>(job)})["rows"][0]["cells"] == json{"j", "<invalid>"});
-}
-
-TEST_CASE("faults of one path, and watches that tell late and twice") {
-  cluster c;
-  define(c);
-  c.post(jobs, example());
-  caller client(c);
-  auto const get = [&](std::string const& path) {
-    return client.Get(path, {{"Authorization", "Bearer " + c.token()}});
-  };
-  c.fail_path("trainingjobs/mnist", 2, 429, 3);
-  CHECK(get("/api/v1/namespaces/default/pods")->status == 200);
-  auto const no = get(jobs + "/mnist");
-  CHECK(no->status == 429);
-  CHECK(no->get_header_value("Retry-After") == "3");
-  CHECK(get(jobs + "/mnist")->status == 429);
-  CHECK(get(jobs + "/mnist")->status == 200);
-
-  c.events_twice(true);
-  c.events_late(std::chrono::milliseconds(50));
-  std::string const version = c.get(jobs)["metadata"]["resourceVersion"];
-  watching const w(c, jobs + "?watch=1&resourceVersion=" + version);
-  REQUIRE(c.wait([&] { return c.watches() == 1; }));
-  auto const begun = std::chrono::steady_clock::now();
-  c.call("PATCH", jobs + "/mnist", {{"spec", {{"suspend", true}}}});
-  REQUIRE(c.wait([&] { return w.events().size() == 2; }));
-  CHECK(std::chrono::steady_clock::now() - begun >= std::chrono::milliseconds(50));
-  CHECK(w.events()[0] == w.events()[1]);
-}
-
-TEST_CASE("a pod without a priority class has the cluster's default") {
-  cluster c({.run_pods = false});
-  CHECK(c.post(pods, pod("before", "true"))["spec"]["priority"] == 0);
-  c.post("/apis/scheduling.k8s.io/v1/priorityclasses",
-         {{"metadata", {{"name", "usual"}}}, {"value", 7}, {"globalDefault", true}});
-  json const spec = c.post(pods, pod("after", "true"))["spec"];
-  CHECK(spec["priority"] == 7);
-  CHECK(spec["priorityClassName"] == "usual");
-}
-
-TEST_CASE("without pods that run, a thousand jobs and their masters' pods are soon there") {
-  cluster c({.history = 10'000, .run_pods = false});
-  define(c);
-  json job = example(), master = pod("m", "true");
-  auto const begun = std::chrono::steady_clock::now();
-  for (int i = 0; i < 1000; ++i) {
-    job["metadata"]["name"] = fmt::format("job-{}", i);
-    json const made = c.post(jobs, job);
-    REQUIRE(made["kind"] == "TrainingJob");
-    master["metadata"] = owned(fmt::format("job-{}-master", i), made)["metadata"];
-    REQUIRE(c.post(pods, master)["kind"] == "Pod");
-  }
-  auto const took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-  MESSAGE("2,000 objects a ", took, " s");
-  CHECK(c.get(pods)["items"].size() == 1000);
-  CHECK(c.get(pods + "/job-7-master")["status"]["phase"] == "Pending");
-  c.remove(jobs + "/job-7");
-  REQUIRE(c.wait([&] { return gone(c, pods + "/job-7-master"); }));
 }
 
 }  // namespace edl::testing::kubernetes
