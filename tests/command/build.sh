@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # usage: build.sh STAGE WORK [FLAG…]
 # A zoo that the installed tool has made builds with the installed package, and its tests pass. FLAGs are cmake's. A third of
-# the models is built, the one whose turn it is by the count of commits; tests/models/onnx_networks.cpp compiles all.
+# the models is built, the one whose turn it is by the count of commits.
 set -eu
 commit=$(git -C "$(dirname "$0")" rev-list --count HEAD) || commit=-1
 case $((commit % 3)) in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes networks with random variables as models of ONNX, with records and what edl makes of them:
-// onnx_networks DIR. There is one for each family of layers, and those of the examples and the zoo.
-// tests/onnx.mjs computes them with ONNX Runtime.
+// onnx_networks DIR. There is one for each family of layers, and for each kind of network of the examples and
+// the zoo. tests/onnx.mjs computes them with ONNX Runtime.
 #include <array>
 #include <cmath>
 #include <edl/edl.hpp>
@@ -17,9 +17,6 @@
 #include "edl/compute/onnx/batch_norm_folding.hpp"
 #include "edl/compute/onnx/network.hpp"
 #include "edl/job/train/setup/feed_arithmetic.hpp"
-#if __has_include(<httplib.h>)
-#include "../../examples/remote/http_recordio.hpp"
-#endif
 
 namespace nn = edl::nn;
 using nlohmann::json;
@@ -520,14 +517,8 @@ int written(int, char** argv) {
 namespace mnist_main {
 #include "../../examples/mnist/main.cpp"
 }
-namespace mnist_mlp {
-#include "../../examples/mnist/mlp.cpp"
-}
 namespace mnist_accurate {
 #include "../../examples/mnist/accurate.cpp"
-}
-namespace cifar10_main {
-#include "../../examples/cifar10/main.cpp"
 }
 namespace cifar10_resnet20 {
 #include "../../tools/zoo/template/cifar10/cifar10_resnet20.cpp"
@@ -537,12 +528,6 @@ namespace cifar10_mobilenetv2 {
 }
 namespace census_main {
 #include "../../examples/census/main.cpp"
-}
-namespace census_dnn {
-#include "../../tools/zoo/template/census/census_dnn.cpp"
-}
-namespace heart_dnn {
-#include "../../tools/zoo/template/heart/heart_dnn.cpp"
 }
 namespace criteo_dcn {
 #include "../../tools/zoo/template/criteo/criteo_dcn.cpp"
@@ -556,9 +541,6 @@ namespace criteo_wide_deep {
 namespace criteo_deepfm_served {
 #include "../../tools/zoo/template/criteo/criteo_deepfm_served.cpp"
 }
-namespace frappe_deepfm {
-#include "../../tools/zoo/template/frappe/frappe_deepfm.cpp"
-}
 namespace char_lstm {
 #include "../../tools/zoo/template/text/char_lstm.cpp"
 }
@@ -571,31 +553,11 @@ namespace sentence_classifier {
 namespace pictures_main {
 #include "../../examples/pictures/main.cpp"
 }
-#if __has_include(<httplib.h>)
-namespace remote_main {
-#include "../../examples/remote/main.cpp"
-}
-#endif
-namespace iris_dnn {
-#include "../../tools/zoo/template/iris/iris_dnn.cpp"
-}
-namespace criteo_deepfm {
-#include "../../tools/zoo/template/criteo/criteo_deepfm.cpp"
-}
-namespace mnist_functional_api {
-#include "../../tools/zoo/template/mnist/mnist_functional_api.cpp"
-}
 namespace mnist_subclass {
 #include "../../tools/zoo/template/mnist/mnist_subclass.cpp"
 }
-namespace cifar10_functional_api {
-#include "../../tools/zoo/template/cifar10/cifar10_functional_api.cpp"
-}
 namespace imagenet_resnet50 {
 #include "../../tools/zoo/template/imagenet/imagenet_resnet50.cpp"
-}
-namespace cifar10_subclass {
-#include "../../tools/zoo/template/cifar10/cifar10_subclass.cpp"
 }
 #undef run
 
@@ -632,14 +594,8 @@ int main(int, char** argv) {
     of(1, words);
   };
 #define ONE(name) one(name::main, #name)
-  ONE(mnist_main), ONE(mnist_mlp), ONE(mnist_accurate), ONE(cifar10_main), ONE(cifar10_resnet20);
-  ONE(cifar10_mobilenetv2), ONE(census_main), ONE(census_dnn), ONE(heart_dnn), ONE(criteo_dcn),
-      ONE(criteo_xdeepfm);
-  ONE(criteo_wide_deep), ONE(criteo_deepfm_served), ONE(frappe_deepfm);
-  ONE(char_lstm), ONE(char_transformer), ONE(sentence_classifier);
-  ONE(pictures_main), ONE(iris_dnn), ONE(criteo_deepfm), ONE(cifar10_subclass);
-  ONE(mnist_functional_api), ONE(mnist_subclass), ONE(cifar10_functional_api), ONE(imagenet_resnet50);
-#if __has_include(<httplib.h>)
-  ONE(remote_main);
-#endif
+  ONE(mnist_main), ONE(mnist_accurate), ONE(mnist_subclass), ONE(cifar10_resnet20), ONE(cifar10_mobilenetv2);
+  ONE(imagenet_resnet50), ONE(pictures_main), ONE(census_main), ONE(criteo_dcn), ONE(criteo_xdeepfm);
+  ONE(criteo_wide_deep), ONE(criteo_deepfm_served), ONE(char_lstm), ONE(char_transformer);
+  ONE(sentence_classifier);
 }
