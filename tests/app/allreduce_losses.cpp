@@ -82,22 +82,6 @@ TEST_CASE("all workers with a copy killed at once: back to the newest checkpoint
   }
 }
 
-TEST_CASE("a worker with a copy that is told to leave does so, and is replaced") {
-  job::scratch const dir;
-  job::run j(replicas(2, {"--num_epochs=3", "--checkpoint_dir=" + dir / "checkpoints"}), slow);
-  reach_middle(j);
-  pid_t const survivor = j.find("worker", 1);
-  pid_t const leaves = j.find("worker", 0);
-  REQUIRE((survivor && leaves));
-  ::kill(leaves, SIGTERM);
-  CHECK(j.says("worker 2 joined"));
-  CHECK(j.find("worker", 1) == survivor);
-  check_end(j, dir / "checkpoints", 3);
-  CAPTURE(j.log());
-  CHECK(has(j.log(), "[worker-0] shutting down: returned the lease"));
-  CHECK(has(j.log(), "worker 0 has left"));
-}
-
 TEST_CASE("a worker that stands still for too long is given up, and replaced at once") {
   job::scratch const dir;
   job::run j(replicas(3, {"--num_epochs=4", "--checkpoint_dir=" + dir / "checkpoints"}), slow);

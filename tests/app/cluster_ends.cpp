@@ -38,15 +38,6 @@ TEST_CASE("a signal to the command ends the whole job") {
   }
 }
 
-TEST_CASE(
-    "Ctrl-C on a terminal, which reaches every process, ends the job; with checkpoints: tests/app/terminal") {
-  job::run j(cluster(2, 2, {"--num_epochs=0"}), slow);
-  reach_middle(j);
-  for (job::process const& p : j.processes()) ::kill(p.pid, SIGINT);
-  CHECK(j.wait(20s) == 128 + SIGINT);
-  CHECK(j.nothing_left());
-}
-
 TEST_CASE("what ends a group or a session reaches every process, maybe twice, and keeps the state") {
   for (lines const& how : {lines{}, lines{"--num_ps_pods=2", "--num_workers=2"},
                            lines{"--distribution_strategy=AllreduceStrategy", "--num_workers=2"}})

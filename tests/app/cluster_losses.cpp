@@ -57,21 +57,6 @@ TEST_CASE("a killed server is replaced and all go back to the last checkpoint") 
   }
 }
 
-TEST_CASE("a server that is killed before any checkpoint: everything starts again, and counts once") {
-  job::scratch const dir;
-  job::run j(cluster(2, 2, {"--use_async", "--num_epochs=2", "--checkpoint_dir=" + dir / "checkpoints"}),
-             slow);
-  reach_middle(j);
-  ::kill(j.find("ps", 0), SIGKILL);
-  CHECK(j.says("Going back to version 0, 0 records done"));
-  CHECK(j.wait() == 0);
-  CHECK(j.nothing_left());
-  std::string const log = j.log();
-  CAPTURE(log);
-  check_account(log, 2);
-  check_ledgers(dir / "checkpoints", 2, 2);
-}
-
 TEST_CASE("a job without a checkpoint directory survives the loss of a server, too") {
   job::scratch const dir;
   job::run j(cluster(2, 1, {"--num_epochs=1", "--output=" + dir / "model"}), slow);

@@ -11,97 +11,6 @@ namespace cluster_master_test {
 
 using namespace tiny;
 
-TEST_CASE("members outlast a master that is away, whatever becomes of its journal, and nothing is lost") {
-  for (std::string const what : {"intact", "damaged", "gone"}) {
-    CAPTURE(what);
-    job::scratch const dir;
-    job::environment const common{{"EDL_JOB_NAME", "by-hand"},
-                                  {"EDL_JOB_TOKEN", "0123456789abcdef0123456789abcdef"}};
-    job::kept_port const port;
-    auto const command = cluster(2, 1,
-                                 {"--use_async", "--num_epochs=4", "--checkpoint_dir=" + dir / "checkpoints",
-                                  "--port=" + std::to_string(port.number())});
-    auto const role = [&](job::environment more) {
-      more.insert(more.end(), common.begin(), common.end());
-      more.insert(more.end(), slow.env.begin(), slow.env.end());
-      return std::make_unique<job::run>(command, job::options{.env = more});
-    };
-    auto master = role({{"EDL_ROLE", "master"}});
-    REQUIRE(master->says("listens at "));
-    std::string const where = "127.0.0.1:" + std::to_string(port.number());
-    auto const ps0 = role({{"EDL_ROLE", "ps"}, {"PS_ID", "0"}, {"MASTER_ADDR", where}});
-    auto const ps1 = role({{"EDL_ROLE", "ps"}, {"PS_ID", "1"}, {"MASTER_ADDR", where}});
-    auto const worker = role({{"EDL_ROLE", "worker"}, {"WORKER_ID", "0"}, {"MASTER_ADDR", where}});
-    REQUIRE(master->says(" completed, ", 4));
-    ::kill(master->pid(), SIGKILL);
-    CHECK(master->wait() == 128 + SIGKILL);
-    for (auto const* r : {&ps0, &ps1, &worker})
-      REQUIRE((*r)->says("waits for the master, which has not answered"));
-    std::string const journal = dir / "checkpoints/master.json";
-    if (what == "damaged") {
-      std::string bytes = slurp(journal);
-      bytes[bytes.size() / 2] ^= 1;
-      std::ofstream(journal, std::ios::binary) << bytes;
-    } else if (what == "gone") {
-      std::filesystem::remove(journal);
-      std::filesystem::remove(journal + ".before");
-    }
-    auto const next = role({{"EDL_ROLE", "master"}});
-    for (auto const* r : {&next, &ps0, &ps1, &worker}) CHECK((*r)->wait() == 0);
-    std::string const log = next->log();
-    CAPTURE(log);
-    CAPTURE(ps0->log());
-    CAPTURE(worker->log());
-    check_account(log, 4);
-    check_ledgers(dir / "checkpoints", 4, 2);
-    CHECK(has(worker->log(), "the master answers again, after "));
-    CHECK(has(log, "Going on at version "));
-    CHECK_FALSE(has(log, "Going back to version"));
-    // Its epoch is above all that members know, with or without a journal.
-    CHECK_FALSE(has(log, "its journal was lost or is older"));
-    CHECK(has(log, "this master goes by the journal before") == (what == "damaged"));
-    if (what != "damaged" && what != "gone") CHECK(has(ps0->log(), "generation 2: "));
-    CHECK_FALSE(std::filesystem::exists(journal));
-    CHECK_FALSE(std::filesystem::exists(journal + ".before"));
-  }
-}
-
-TEST_CASE("a master that was started by hand stays until who was cut off has heard of the end") {
-  job::environment const common{{"EDL_JOB_NAME", "by-hand"},
-                                {"EDL_JOB_TOKEN", "0123456789abcdef0123456789abcdef"}};
-  auto const command = cluster(1, 2, {"--use_async", "--num_epochs=9", "--max_task_retries=1"});
-  auto const role = [&](job::environment more) {
-    more.insert(more.end(), common.begin(), common.end());
-    return std::make_unique<job::run>(command, job::options{.env = more});
-  };
-  auto const master = role({{"EDL_ROLE", "master"}});
-  REQUIRE(master->says("listens at "));
-  auto const place = job::relay::place_of(master->log());
-  std::string const where = "127.0.0.1:" + std::to_string(place.port());
-  enum { passes, holds, alters };
-  std::atomic<int> network{passes};
-  job::relay proxy(place, [&](std::span<std::byte> bytes) {
-    network.wait(holds);
-    if (network != alters) return false;
-    bytes[0] ^= std::byte{1};
-    return true;
-  });
-  auto const server = role({{"EDL_ROLE", "ps"}, {"PS_ID", "0"}, {"MASTER_ADDR", where}});
-  auto const cut_off = role({{"EDL_ROLE", "worker"}, {"WORKER_ID", "1"}, {"MASTER_ADDR", proxy.address()}});
-  REQUIRE(master->says("worker 1 joined"));
-  network = holds;
-  auto const fails =
-      role({{"EDL_ROLE", "worker"}, {"WORKER_ID", "0"}, {"MASTER_ADDR", where}, {"TINY_FAILS", "throw"}});
-  CHECK(fails->wait() == 0);  // it has heard that the job has failed
-  CHECK(server->wait() == 0);
-  network = alters;
-  network.notify_all();
-  CHECK(job::eventually([&] { return proxy.ended() > 0; }));
-  network = passes;
-  CHECK(cut_off->wait() == 0);
-  CHECK(master->wait() == 1);
-}
-
 TEST_CASE("a master that ends amid the export of a complete job is followed by one that exports alone") {
   job::scratch const dir;
   std::filesystem::create_directory(dir / "x");
@@ -132,7 +41,7 @@ TEST_CASE("a master that ends amid the export of a complete job is followed by o
 }
 
 TEST_CASE("a killed master is replaced; servers, workers and what they have done stay") {
-  for (std::string const mode : {"--use_async", "--grads_to_wait=2"}) {
+  for (std::string const mode : {"--grads_to_wait=2"}) {
     job::scratch const dir;
     job::run j(cluster(2, 2, {mode, "--num_epochs=3", "--checkpoint_dir=" + dir / "checkpoints"}), slow);
     std::vector<pid_t> before;

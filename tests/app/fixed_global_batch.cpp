@@ -41,26 +41,25 @@ TEST_CASE(
   auto const undisturbed = ended(*start("whole"), "whole");
   CHECK(undisturbed.size() > 3 * 259 * sizeof(float));
   CHECK(ended(*start("fast", {}, {}), "fast") == undisturbed);
-  for (std::string const workers : {"1", "2", "5"}) {
+  for (std::string const workers : {"1", "5"}) {
     CAPTURE(workers);
     auto const j = start("size-" + workers);
     REQUIRE(j->says("Starting epoch 0"));
     scaled_to(workers);
     CHECK(ended(*j, "size-" + workers) == undisturbed);
   }
-  for (int const signal : {SIGKILL, SIGTERM})
-    for (int const victim : {0, 2}) {
-      CAPTURE(signal);
-      CAPTURE(victim);
-      std::string const name = "lost-" + std::to_string(signal) + "-" + std::to_string(victim);
-      auto const j = start(name);
-      reach_middle(*j, 6 + std::size_t(victim));
-      pid_t const process = j->find("worker", victim);
-      REQUIRE(process);
-      ::kill(process, signal);
-      CHECK(j->says("worker 3 joined"));
-      CHECK(ended(*j, name) == undisturbed);
-    }
+  for (int const signal : {SIGKILL, SIGTERM}) {
+    CAPTURE(signal);
+    std::string const name = "lost-" + std::to_string(signal);
+    int const victim = signal == SIGKILL ? 0 : 2;
+    auto const j = start(name);
+    reach_middle(*j, 6 + std::size_t(victim));
+    pid_t const process = j->find("worker", victim);
+    REQUIRE(process);
+    ::kill(process, signal);
+    CHECK(j->says("worker 3 joined"));
+    CHECK(ended(*j, name) == undisturbed);
+  }
   // Two lost at once while the job grows, and the master a little later.
   auto const j = start("many");
   reach_middle(*j, 8);

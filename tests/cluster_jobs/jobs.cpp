@@ -86,19 +86,6 @@ TEST_CASE("killed processes of every role: worker, server with a copy, master in
   CHECK(names == "master ps-0 ps-1 worker-0 worker-1 worker-2 ");
 }
 
-TEST_CASE("the API server is gone for a while, and forgets its history: the job does not notice") {
-  laboratory it;
-  REQUIRE(it.train(servers_and_workers(1, 2, {"--num_epochs=12"}), held).code == 0);
-  REQUIRE(it.says("worker-0", "Loss = "));
-  it.cluster.close();
-  it.cluster.kill("default", "elasticdl-j-worker-0", signal_of_kill);
-  std::this_thread::sleep_for(3s);
-  it.cluster.expire_watches();
-  it.cluster.open();
-  CHECK(it.reaches("worker-2", "Running"));
-  it.check_exact(12);
-}
-
 TEST_CASE("out of memory: the successor of a worker, and of a server, gets twice as much; the log says so") {
   laboratory it;
   REQUIRE(
@@ -140,13 +127,6 @@ TEST_CASE("a job whose workers all fail ends with their reason") {
   CHECK(it.reaches("master", "Failed"));
   CHECK(job::has(it.log("master"), "all workers failed"));
   CHECK(it.pod("elasticdl-j-master")["metadata"]["labels"]["status"] == "Failed");
-}
-
-TEST_CASE("what the API server refuses for good ends the job with its words") {
-  laboratory it;
-  REQUIRE(it.train(servers_and_workers(1, 2, {"--worker_pod_priority=no-such"})).code == 0);
-  CHECK(it.reaches("master", "Failed"));
-  CHECK(job::has(it.log("master"), "no PriorityClass with name no-such was found"));
 }
 
 TEST_CASE("an image that no node has: the submission says so") {
@@ -234,23 +214,6 @@ TEST_CASE("a master that may not look after its pods says so, and what allows it
   CHECK(looked.code == 1);
   CHECK(job::has(looked.text, "service account 'default' may not: " + verb + " pods"));
   CHECK(job::has(looked.text, "edl rbac --apply"));
-}
-
-TEST_CASE("a job outlasts an API server that refuses for a while what it has allowed") {
-  laboratory it;
-  REQUIRE(it.train(servers_and_workers(1, 2, {"--num_epochs=20"}), held).code == 0);
-  REQUIRE(it.says("worker-0", "Loss = "));
-  std::string const account = "system:serviceaccount:default:default";
-  it.cluster.forbid({{"*", "pods", "default", account}});
-  it.cluster.end_watches();
-  CHECK(it.says("master", "the API server refuses requests that it has allowed before: the job goes on"));
-  // Asked again, refused again, and no end: the second refusal comes after the time that a new job has.
-  std::size_t const steps = job::count(it.log("worker-0"), "Loss = ");
-  CHECK(it.says("master", "trying again"));
-  CHECK(job::eventually([&] { return job::count(it.log("worker-0"), "Loss = ") > steps; }));
-  it.cluster.forbid({});
-  CHECK(it.says("master", "going on"));
-  it.check_exact(20);
 }
 
 TEST_CASE("a node is drained: of a job only its master has no controller") {
