@@ -44,14 +44,6 @@ float weight(table_rows const& of, std::uint64_t id) {
 ids const both{id_in(low), id_in(high)};
 std::vector<float> const slopes{1, 2};  // of both
 
-std::vector<row_update> sums_of_both_and_low(table_rows const& rows) {
-  edl::sparse::row_gradients const g{both, slopes};
-  std::vector<row_update> sums;
-  rows.accumulate(sums, all, {&g, 1});
-  rows.accumulate(sums, low, {&g, 1});
-  return sums;
-}
-
 }  // namespace
 
 TEST_CASE("a step of some hash slots changes their rows alone") {
@@ -61,29 +53,6 @@ TEST_CASE("a step of some hash slots changes their rows alone") {
   rows.step(high, {&g, 1}, 0.5f, 1);
   CHECK(weight(rows, both[0]) == 1);
   CHECK(weight(rows, both[1]) == 3);
-}
-
-TEST_CASE("sums of several minibatches are a step with the mean") {
-  auto rows = make();
-  auto const sums = sums_of_both_and_low(rows);
-  rows.step_mean(all, sums, 2, 1, 0);
-  CHECK(weight(rows, both[0]) == 1);
-  CHECK(weight(rows, both[1]) == 1);
-}
-
-TEST_CASE("accumulated gradients of rows that change by themselves are found") {
-  auto rows = make(true);
-  auto const sums = sums_of_both_and_low(rows);
-  auto bad = sums;
-  bad[0].values[2] = 1.5f;
-  CHECK_THROWS_WITH_AS(rows.step_mean(all, bad, 2, 1, 0), doctest::Contains("table 'words' have changed"),
-                       edl::memory_fault);
-  bad = sums;
-  bad[0].ids[1] = both[0];
-  CHECK_THROWS_AS(rows.step_mean(all, bad, 2, 1, 0), edl::memory_fault);
-  CHECK(weight(rows, both[0]) == 0);
-  rows.step_mean(all, sums, 2, 1, 0);
-  CHECK(weight(rows, both[0]) == 1);
 }
 
 TEST_CASE("who holds some hash slots has their rows, and checks for all that are counted") {
