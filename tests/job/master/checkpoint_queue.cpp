@@ -14,32 +14,6 @@ write_checkpoint of(std::uint64_t version, bool final = false) { return {1, vers
 
 }  // namespace
 
-TEST_CASE("one is written at a time, and of those that wait the newest") {
-  checkpoint_queue q;
-  CHECK(q.add(of(10)).start->version == 10);
-  auto const waits = q.add(of(20));
-  CHECK_FALSE(waits.start);
-  CHECK_FALSE(waits.dropped);
-  CHECK(q.add(of(30)).dropped == 20);
-  CHECK(q.current(10));
-  CHECK_FALSE(q.current(30));
-  CHECK(q.ended(true)->version == 30);
-  CHECK(q.newest() == 10);
-  CHECK_FALSE(q.ended(true));
-  CHECK(q.newest() == 30);
-  CHECK_FALSE(q.current());
-}
-
-TEST_CASE("the same request twice is one") {
-  checkpoint_queue q;
-  CHECK(q.add(of(10)).start);
-  CHECK_FALSE(q.add(of(10)).start);
-  q.add(of(20));
-  CHECK_FALSE(q.add(of(20)).dropped);
-  CHECK(q.ended(true)->version == 20);
-  CHECK_FALSE(q.ended(true));
-}
-
 TEST_CASE("a version is written once, though it is also the last") {
   checkpoint_queue q;
   q.add(of(10));

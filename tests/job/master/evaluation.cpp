@@ -59,23 +59,6 @@ TEST_CASE("a version is evaluated over all validation data, and its sums are add
   CHECK(e.newest()->done().records_done == 10);
 }
 
-TEST_CASE("versions are evaluated in order, one at a time; older ones and repeats are left out") {
-  auto e = service();
-  CHECK(e.version_reached({50}, start));
-  CHECK(!e.version_reached({50}, start));
-  CHECK(e.version_reached({100}, start));
-  CHECK(!e.version_reached({70}, start));
-  CHECK(e.pending() == 2);
-  for (std::uint64_t version : {50, 100}) {
-    CHECK(e.lease(9, 1, start)->evaluated.version == version);
-    e.recover(9);
-    CHECK(work(e) == 3);
-    CHECK(e.take_result()->evaluated.version == version);
-  }
-  CHECK(e.idle());
-  CHECK(!e.version_reached({100}, start));
-}
-
 TEST_CASE("where the servers rest, their current version is the frozen one") {
   auto e = service();
   for (std::uint64_t version : {50, 100}) e.version_reached({version}, start);
@@ -85,20 +68,6 @@ TEST_CASE("where the servers rest, their current version is the frozen one") {
   work(e);
   e.take_result();
   CHECK(!e.lease(0, 1, start)->evaluated.frozen);
-}
-
-TEST_CASE("a lost worker's tasks go again, and count once") {
-  auto e = service();
-  e.version_reached({1}, start);
-  auto const a = e.lease(1, 1, start);
-  CHECK(e.recover(1) == 1);
-  CHECK(!e.complete(a->task.id, {100}, start));
-  auto const b = e.lease(2, 1, start);
-  CHECK(b->task.key == a->task.key);
-  CHECK(e.give_back(b->task.id));
-  CHECK(!e.give_back(b->task.id));
-  CHECK(work(e) == 3);
-  CHECK(e.take_result()->totals == std::vector<double>{10});
 }
 
 TEST_CASE("a zombie's report does not count for a later version") {
@@ -119,45 +88,6 @@ TEST_CASE("a zombie's report does not count for a later version") {
   CHECK(e.take_result()->totals == std::vector<double>{10});
 }
 
-TEST_CASE("sums of another number are an error, and the task stays leased") {
-  auto e = service();
-  e.version_reached({1}, start);
-  auto const a = e.lease(1, 1, start), b = e.lease(1, 1, start);
-  CHECK(e.complete(a->task.id, {1, 2}, start));
-  // As of a processor, which measures twice in a lower precision, and of a GPU.
-  CHECK_THROWS_WITH_AS(
-      e.complete(b->task.id, {1}, start),
-      doctest::Contains("1 sums of metrics where other tasks report 2: all workers must run one "
-                        "program, and in a lower --precision all compute on processors or all on "
-                        "GPUs"),
-      edl::data_error);
-  CHECK(e.holds(b->task.id, 1, 1));
-  CHECK(e.complete(b->task.id, {1, 2}, start));
-}
-
-TEST_CASE("errors use up a task's retries") {
-  evaluation::options o;
-  o.tasks.max_retries = 1;
-  auto e = service(o);
-  e.version_reached({7}, start);
-  auto const a = e.lease(1, 1, start);
-  CHECK(e.fail(a->task.id, "torn") == task_fate::exhausted);
-  CHECK(e.reason() ==
-        "evaluation of version 7: task 0 of epoch 0 ('v', records [0, 4)) failed on worker 1: torn");
-  CHECK(e.fail(a->task.id, "torn") == task_fate::unknown);
-}
-
-TEST_CASE("damaged records that were left out are no records of the result") {
-  auto e = service({});
-  e.version_reached({7}, start);
-  auto const a = e.lease(1, 1, start);
-  CHECK(e.complete(a->task.id, {4}, start, 3));
-  work(e);
-  auto const result = e.take_result();
-  REQUIRE(result);
-  CHECK(result->records == 7);
-}
-
 TEST_CASE("a version that is given up has no result, and the next one begins") {
   auto e = service({});
   e.version_reached({7}, start);
@@ -169,24 +99,6 @@ TEST_CASE("a version that is given up has no result, and the next one begins") {
   CHECK(e.give_up().version == 0);
 }
 
-TEST_CASE("after a rollback versions are reached again") {
-  auto e = service();
-  e.version_reached({50}, start);
-  work(e);
-  e.take_result();
-  e.version_reached({100}, start);
-  e.version_reached({150}, start);
-  e.roll_back(50);
-  CHECK(e.idle());
-  CHECK(!e.lease(0, 1, start));
-  CHECK(!e.version_reached({50}, start));  // the same model, evaluated already
-  CHECK(e.version_reached({100}, start));
-  e.roll_back(100);
-  CHECK(e.version_reached({100}, start));  // its evaluation was dropped
-  e.roll_back(0);
-  CHECK(e.version_reached({0, false}, start));
-}
-
 TEST_CASE("not before the start delay, and not more often than the throttle") {
   auto e = service({.start_delay = seconds(100), .throttle = seconds(30)});
   CHECK(!e.version_reached({10}, start + seconds(99)));
@@ -194,15 +106,6 @@ TEST_CASE("not before the start delay, and not more often than the throttle") {
   CHECK(!e.version_reached({30}, start + seconds(129)));
   CHECK(e.version_reached({31, false}, start + seconds(129)));  // the last one always
   CHECK(e.version_reached({40}, start + seconds(159)));
-}
-
-TEST_CASE("without validation data nothing is evaluated") {
-  for (auto const& shards : {std::vector<shard>{}, std::vector<shard>{{"empty", 0}}}) {
-    evaluation e(shards, {}, start);
-    CHECK(e.empty());
-    CHECK(!e.version_reached({1}, start));
-    CHECK(e.idle());
-  }
 }
 
 TEST_CASE("a version whose result decides on something is held until it has") {
@@ -231,32 +134,6 @@ TEST_CASE("a version whose result decides on something is held until it has") {
   e.roll_back(55);
   CHECK(!e.judged(60));
   CHECK(e.version_reached({60}, start));
-}
-
-TEST_CASE("a version that waits to be judged goes with those that had it frozen") {
-  auto e = service({.judged = true});
-  CHECK(e.version_reached({50}, start));
-  work(e);
-  CHECK(e.take_result());
-  e.forget_unless([](std::uint64_t) { return false; });
-  CHECK(e.idle());
-  CHECK(!e.judged(50));
-}
-
-TEST_CASE("sums are added up in the order of the tasks, in whatever order these are done") {
-  std::vector<double> const sums{1e16, 1, -1e16};
-  for (auto const& order : {std::vector{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {0, 2, 1}, {2, 0, 1}}) {
-    auto e = service();
-    e.version_reached({1}, start);
-    std::vector<evaluation_lease> leases;
-    while (auto l = e.lease(0, 1, start)) leases.push_back(*l);
-    REQUIRE(leases.size() == 3);
-    for (int i : order) {
-      auto const& task = leases[std::size_t(i)].task;
-      CHECK(e.complete(task.id, {sums[task.key.index]}, start));
-    }
-    CHECK(e.take_result()->totals == std::vector<double>{(1e16 + 1) - 1e16});
-  }
 }
 
 TEST_CASE(

@@ -13,30 +13,6 @@ namespace {
 time_point const start{};
 }
 
-TEST_CASE("who is killed from outside is replaced without end, under the next id") {
-  lineages all({.count = 3, .budget = 0});
-  std::uint32_t id = 1;
-  for (std::uint32_t next = 3; next < 50; ++next) {
-    CHECK(all.exited(id, exit_kind::preempted, "killed") == replacement{id, next});
-    CHECK(!all.exited(id, exit_kind::preempted, "killed"));  // told twice
-    id = next;
-  }
-  CHECK(!all.all_ended());
-}
-
-TEST_CASE("failures count on the lineage, not on the process") {
-  lineages all({.count = 2, .budget = 1});
-  CHECK(all.exited(0, exit_kind::failed, "no GPU") == replacement{0, 2});
-  CHECK(all.exited(2, exit_kind::preempted, "") == replacement{2, 3});
-  CHECK(!all.exited(3, exit_kind::failed, "no GPU"));
-  CHECK(all.ended() == 1);
-  CHECK(!all.all_ended());
-  CHECK(all.exited(1, exit_kind::failed, "no GPU") == replacement{1, 4});
-  CHECK(!all.exited(4, exit_kind::failed, "no GPU"));
-  CHECK(all.all_ended());
-  CHECK(all.reason() == "4 failures, all of them: no GPU");
-}
-
 TEST_CASE("who is given up is replaced at once, and how it ends is nobody's fault") {
   lineages all({.count = 1, .budget = 0});
   all.lost(0, start);
@@ -113,18 +89,6 @@ TEST_CASE("who is lost without a word is replaced after the grace, once") {
   CHECK(all.overdue(start + seconds(99)).empty());
   all.joined(7);  // somebody else's
   CHECK(all.exited(7, exit_kind::preempted, "") == replacement{7, 8});
-}
-
-TEST_CASE("where a platform starts everybody, who has been replaced begins no lineage by coming back") {
-  lineages all({.count = 2, .closed = true});
-  auto const r = all.exited(0, exit_kind::preempted, "was preempted");
-  REQUIRE(r);
-  CHECK(r->with == 2);
-  all.joined(0);
-  CHECK(all.size() == 2);
-  CHECK(!all.exited(0, exit_kind::preempted, "was preempted"));
-  all.joined(2);
-  CHECK(all.size() == 2);
 }
 
 }  // namespace lineage_test

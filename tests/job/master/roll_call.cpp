@@ -8,7 +8,6 @@
 namespace roll_call_test {
 
 using namespace edl::master;
-using edl::ledger;
 
 namespace {
 
@@ -72,71 +71,6 @@ TEST_CASE("a roll is complete when every member has entered, as the process that
   r.enter(0);
   r.it.clear();
   CHECK(r.it.empty());
-}
-
-TEST_CASE("of nobody the roll is complete") {
-  roll r(0);
-  CHECK(r.it.complete(r.workers));
-  CHECK(r.it.newest() == nullptr);
-}
-
-TEST_CASE("the newest copy is the one of the greatest version") {
-  roll r(4);
-  CHECK(r.it.newest() == nullptr);
-  r.enter(0);
-  CHECK(r.it.newest() == nullptr);
-  r.enter(1, copy(0));
-  REQUIRE(r.it.newest());
-  CHECK(r.it.newest()->version == 0);
-  copy_position c = copy(7);
-  c.applied.set_closed(0, 0, 3);
-  r.enter(2, c);
-  r.enter(3, copy(6));
-  CHECK(r.it.newest()->version == 7);
-  CHECK(r.it.newest()->applied.closed({0, 2}));
-  r.enter(2, copy(5));  // anew
-  CHECK(r.it.newest()->version == 6);
-  r.it.forget(3);
-  CHECK(r.it.newest()->version == 5);
-}
-
-TEST_CASE("a copy of a later world is newer, whatever its version") {
-  roll r(3);
-  r.enter(0, copy(9, 2));
-  r.enter(1, copy(4, 5));
-  r.enter(2, copy(3, 5));
-  CHECK(r.it.newest()->version == 4);
-  CHECK(r.form(4) == "0 1* 2");
-}
-
-TEST_CASE("members are told by id, with where they are, and who is current") {
-  roll r(4);
-  r.enter(3, copy(5));
-  r.enter(1, copy(5));
-  r.enter(0, copy(4));
-  r.enter(2);
-  world const w = r.it.form(8, r.workers, 5, "");
-  CHECK(w.number == 8);
-  CHECK(w.version == 5);
-  CHECK(w.restore == "");
-  REQUIRE(w.members.size() == 4);
-  for (std::uint32_t i = 0; i < 4; ++i) {
-    CHECK(w.members[i].id == i);
-    CHECK(w.members[i].incarnation == 100 + i);
-    CHECK(w.members[i].addresses == std::vector<std::string>{"tcp:h:" + std::to_string(i + 1)});
-    CHECK(w.members[i].current == (i == 1 || i == 3));
-  }
-  CHECK(r.it.empty());  // the next one is another matter
-}
-
-TEST_CASE("where nobody has a copy nobody is current, whatever version is restored") {
-  roll r(2);
-  r.enter(0);
-  r.enter(1);
-  world const w = r.it.form(2, r.workers, 0, "/c");
-  CHECK(w.restore == "/c");
-  CHECK_FALSE(w.members[0].current);
-  CHECK_FALSE(w.members[1].current);
 }
 
 TEST_CASE("nobody is suspect before as many worlds as the threshold have broken for the same one") {

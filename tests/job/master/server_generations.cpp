@@ -43,38 +43,6 @@ TEST_CASE("the first generation takes what the job begins with") {
   CHECK_FALSE(g.take_kept());
 }
 
-TEST_CASE("while every range has a holder the servers' state goes on") {
-  server_generations g = configured_servers();
-  CHECK(g.whole({0, 1}));
-  g.lost(1);
-  CHECK(g.whole({0}));
-  g.begin_again();
-  CHECK_FALSE(g.has_state(0));
-  g.keep(true);
-  configure_servers const c = g.configure(2, {0}, "not looked at");
-  CHECK(c.keep);
-  CHECK(c.restore.empty());
-  CHECK(c.sources == std::vector<std::uint32_t>{0, 0});
-  CHECK(c.places == std::vector<range_place>{{0, std::nullopt}, {0, std::nullopt}});
-}
-
-TEST_CASE("a range without a holder is lost, and whoever comes later does not bring it back") {
-  server_generations g = made(2, 1);
-  g.configure(1, {0, 1}, "");
-  g.configured(0, {}, {0, 1});
-  g.configured(1, {}, {0, 1});
-  g.lost(1);
-  CHECK_FALSE(g.whole({0}));
-  CHECK_FALSE(g.joined(1, {0, 0}, {}, false));
-  CHECK_FALSE(g.whole({0, 1}));
-}
-
-TEST_CASE("whoever has served a range is its source, for it may be ahead of its backup") {
-  server_generations g = configured_servers();
-  g.keep(true);
-  CHECK(g.configure(2, {0, 1}, "").sources == std::vector<std::uint32_t>{0, 1});
-}
-
 TEST_CASE("what is kept is what all have applied, at the oldest of their versions") {
   server_generations g = configured_servers();
   g.keep(true);
@@ -89,68 +57,6 @@ TEST_CASE("what is kept is what all have applied, at the oldest of their version
   CHECK(kept->version == 11);
   CHECK(kept->applied.open() == behind.open());
   CHECK_FALSE(g.take_kept());
-}
-
-TEST_CASE("an answer twice counts once") {
-  server_generations g = made(2);
-  g.configure(1, {0, 1}, "");
-  CHECK_FALSE(g.configured(0, {}, {0, 1}));
-  CHECK_FALSE(g.configured(0, {}, {0, 1}));
-}
-
-TEST_CASE("servers that another master left behind go on when all ranges are there") {
-  server_generations g = made(2, 1, 7);
-  CHECK(g.awaits_past());
-  CHECK_FALSE(g.joined(0, {7, 0}, {0}, true));
-  CHECK(g.look_at_past({0}, {}, start) == past::awaited);
-  CHECK_FALSE(g.joined(1, {7, 0}, {1}, true));
-  CHECK(g.look_at_past({0, 1}, {}, start) == past::intact);
-  CHECK(g.keeping());
-  CHECK_FALSE(g.awaits_past());
-  CHECK(g.look_at_past({0, 1}, {}, start) == past::none);
-}
-
-TEST_CASE("they are waited for; then those that are there go on if nothing is lost") {
-  server_generations g = made(2, 2, 7);
-  g.joined(0, {7, 0}, {0, 1}, true);
-  CHECK(g.look_at_past({0}, {}, start + 9s) == past::awaited);
-  CHECK(g.look_at_past({0}, {}, start + 10s) == past::intact);
-}
-
-TEST_CASE("what lacks is waited for until all are there, and then it is gone") {
-  server_generations g = made(2, 1, 7);
-  g.joined(0, {7, 0}, {0}, true);
-  CHECK(g.look_at_past({0}, {}, start + 60s) == past::awaited);
-  g.joined(1, {0, 0}, {}, true);  // a new process
-  CHECK(g.look_at_past({0, 1}, {}, start + 60s) == past::gone);
-  CHECK_FALSE(g.keeping());
-}
-
-TEST_CASE("of a job that is made smaller others are no substitute for the one that lacks") {
-  server_generations g = made(2, 1, 7);
-  g.want(3);
-  g.want(2);
-  g.joined(1, {}, {}, true);
-  g.joined(2, {}, {}, true);
-  CHECK(g.look_at_past({1, 2}, {}, start + 60s) == past::awaited);
-  g.joined(0, {7, 0}, {0, 1}, true);
-  CHECK(g.look_at_past({0, 1, 2}, {}, start + 60s) == past::intact);
-}
-
-TEST_CASE("who is to go since may alone have a range, and is waited for a while") {
-  for (bool const comes : {true, false}) {
-    server_generations g = made(2, 1, 7);
-    g.want(3);
-    g.want(2);
-    g.joined(0, {7, 0}, {0}, true);
-    g.joined(1, {}, {}, true);
-    CHECK(g.look_at_past({0, 1}, {}, start + 9s) == past::awaited);
-    if (comes) g.joined(2, {7, 0}, {1}, true);
-    if (comes)
-      CHECK(g.look_at_past({0, 1, 2}, {}, start + 9s) == past::intact);
-    else
-      CHECK(g.look_at_past({0, 1}, {}, start + 10s) == past::gone);
-  }
 }
 
 TEST_CASE("a state newer than the master knows of replaces the past that it knew") {
@@ -183,18 +89,6 @@ TEST_CASE("a state that is behind the newest checkpoint is as good as gone, once
 TEST_CASE("once a generation is configured nobody brings another past") {
   server_generations g = configured_servers();
   CHECK_FALSE(g.joined(2, {99, 0}, {0, 1}, true));
-}
-
-TEST_CASE("generations leap farther each time that a server is ahead, until all have one") {
-  server_generations g = made(1);
-  CHECK(g.leap() == 1);
-  CHECK(g.leap() == 2);
-  CHECK(g.leap() == 4);
-  for (int i = 0; i < 40; ++i) g.leap();
-  CHECK(g.leap() == 1u << 20);
-  g.configure(5, {0}, "");
-  g.configured(0, {}, {0});
-  CHECK(g.leap() == 1);
 }
 
 TEST_CASE("servers that are not wanted any more are sources, and serve nothing") {

@@ -11,71 +11,6 @@ namespace worlds_evaluation_test {
 
 using namespace replicated_master;
 
-TEST_CASE("an evaluation of a version that survivors have goes on in the next world") {
-  master m(evaluated(2));
-  m.start(3);
-  m.reached(2, true);
-  auto const e = m.ask(0), f = m.ask(1);
-  REQUIRE(e.kind == task_kind::evaluation);
-  CHECK(e.version == 2);
-  CHECK(e.frozen);
-  REQUIRE(f.kind == task_kind::evaluation);
-  CHECK(m.done(e, 0, {4, 3}));
-  m.lose(1);
-  m.enter(0, 1, copy(3, with_closed(1)));
-  m.enter(2, 1, copy(3, with_closed(1)));
-  REQUIRE(m.it.ready());
-  CHECK(m.released(true).empty());
-  auto const again = m.ask(2);
-  REQUIRE(again.kind == task_kind::evaluation);
-  CHECK(again.version == 2);
-  CHECK(again.range == f.range);  // the one that is done stays done
-  CHECK(m.done(again, 2, {4, 1}));
-  auto const result = m.take<evaluation_done>();
-  REQUIRE(result);
-  CHECK(result->result.evaluated.version == 2);
-  CHECK(result->result.records == 8);
-  CHECK(result->result.totals == std::vector<double>{8, 4});
-  CHECK(m.released(true) == std::vector<std::uint64_t>{2});
-}
-
-TEST_CASE("an evaluation of the very version that a world starts from goes on") {
-  master m(evaluated(2));
-  m.start();
-  m.reached(4, true);
-  REQUIRE(m.ask(0).kind == task_kind::evaluation);
-  m.lose(1);
-  m.enter(0, 1, copy(4, with_closed(2)));
-  REQUIRE(m.it.ready());
-  // Its first member tells again what it has frozen, as the loss may have swallowed it.
-  m.reached(4, true);
-  CHECK(m.released(true).empty());
-  auto const e = m.ask(0), f = m.ask(0);
-  REQUIRE(e.kind == task_kind::evaluation);
-  CHECK(e.version == 4);
-  CHECK(m.done(e, 0, {1}));
-  CHECK(m.done(f, 0, {1}));
-  auto const result = m.take<evaluation_done>();
-  REQUIRE(result);
-  CHECK(result->result.evaluated.version == 4);
-  CHECK(m.released(true) == std::vector<std::uint64_t>{4});
-  m.reached(4, true);  // and once more: it has been evaluated
-  CHECK(m.released(true) == std::vector<std::uint64_t>{4});
-  CHECK(m.ask(0).kind == task_kind::training);
-}
-
-TEST_CASE("a version that waits for its evaluation is told again, and stays frozen") {
-  master m(evaluated(2));
-  m.start();
-  m.reached(2, true);
-  m.reached(4, true);  // waits
-  m.lose(1);
-  m.enter(0, 1, copy(4, with_closed(2)));
-  REQUIRE(m.it.ready());
-  m.reached(4, true);
-  CHECK(m.released(true).empty());
-}
-
 TEST_CASE("an evaluation of a version that no survivor has is dropped, and its version may come again") {
   master m(evaluated(2));
   m.start();
@@ -96,105 +31,6 @@ TEST_CASE("an evaluation of a version that no survivor has is dropped, and its v
   CHECK(m.done(more, 0, {1}));
   CHECK(m.take<evaluation_done>());
   CHECK_FALSE(m.take<evaluation_done>());
-}
-
-TEST_CASE("an evaluation whose version is frozen on nobody any more is dropped") {
-  // Worker 2 comes after the version was frozen, and is the only one left.
-  master m(evaluated(2));
-  m.start();
-  m.reached(2, true);
-  REQUIRE(m.ask(0).kind == task_kind::evaluation);
-  CHECK(m.join(2));
-  m.enter(0, 1, copy(3, with_closed(1)));
-  m.enter(1, 1, copy(3, with_closed(1)));
-  m.enter(2);
-  REQUIRE(m.it.ready());
-  CHECK(m.ask(1).kind == task_kind::evaluation);  // workers 0 and 1 have it
-  m.lose(0);
-  m.enter(1, 2, copy(3, with_closed(1)));
-  m.enter(2, 2, copy(3, with_closed(1)));
-  REQUIRE(m.it.ready());
-  REQUIRE(m.ask(2).kind == task_kind::evaluation);  // worker 1 has it
-  m.lose(1);
-  m.enter(2, 3, copy(3, with_closed(1)));
-  REQUIRE(m.it.ready());
-  CHECK(m.ask(2).kind == task_kind::training);
-}
-
-TEST_CASE("a copy that was behind has nothing frozen any more") {
-  // It takes the state of another member, and drops what it had.
-  master m(evaluated(2));
-  m.start(3);
-  m.reached(2, true);
-  m.lose(2);
-  m.enter(0, 1, copy(4, with_closed(2)));
-  m.enter(1, 1, copy(3, with_closed(1)));
-  REQUIRE(m.it.ready());
-  REQUIRE(m.members() == "0* 1");
-  REQUIRE(m.ask(1).kind == task_kind::evaluation);
-  m.lose(0);
-  m.enter(1, 2, copy(4, with_closed(2)));
-  REQUIRE(m.it.ready());
-  CHECK(m.ask(1).kind == task_kind::training);
-}
-
-TEST_CASE("all lost: evaluations of what was are dropped") {
-  master m(evaluated(2));
-  m.start();
-  m.reached(4, true);
-  CHECK(m.ask(0).kind == task_kind::evaluation);
-  m.lose(0);
-  m.lose(1);
-  CHECK(m.join(2));
-  m.enter(2);
-  auto const f = m.take<find_restore_point>();
-  REQUIRE(f);
-  m.it.restore_point_found(f->generation, std::nullopt, m.now);
-  REQUIRE(m.it.ready());
-  CHECK(m.ask(2).kind == task_kind::training);
-  m.reached(2, true);
-  auto const e = m.ask(2);
-  CHECK(e.kind == task_kind::evaluation);
-  CHECK(e.version == 2);
-}
-
-TEST_CASE("a report of a version from a world that is over counts for nothing") {
-  master m(evaluated(2));
-  m.start();
-  m.lose(1);
-  m.it.version_reached({1, 2, true, false}, m.now);
-  m.enter(0, 1, copy(2, with_closed(1)));
-  REQUIRE(m.it.ready());
-  m.it.version_reached({1, 2, true, false}, m.now);
-  CHECK(m.ask(0).kind == task_kind::training);
-}
-
-TEST_CASE("an evaluation by itself goes on with those who are left, and starts again when none is") {
-  auto o = replicated(job_type::evaluation_only);
-  o.start = {"/c/version-6", 6, {}};
-  master m(o);
-  m.start();
-  auto const e = m.ask(0), f = m.ask(1);
-  REQUIRE(e.kind == task_kind::evaluation);
-  CHECK(e.version == 6);
-  CHECK(m.done(e, 0, {1}));
-  m.lose(1);
-  m.enter(0, 1, copy(6));
-  REQUIRE(m.it.ready());
-  CHECK_FALSE(m.take<find_restore_point>());
-  auto const g = m.ask(0);
-  REQUIRE(g.kind == task_kind::evaluation);
-  CHECK(g.range == f.range);
-  m.lose(0);
-  CHECK(m.join(2));
-  m.enter(2);
-  REQUIRE(m.it.ready());
-  CHECK(m.of(2)->restore == "/c/version-6");
-  for (auto t = m.ask(2); t.kind == task_kind::evaluation; t = m.ask(2)) CHECK(m.done(t, 2, {1}));
-  CHECK(m.it.finished());
-  auto const result = m.take<evaluation_done>();
-  REQUIRE(result);
-  CHECK(result->result.records == 8);
 }
 
 TEST_CASE("predictions that are done stay done, whoever is lost") {
@@ -255,28 +91,6 @@ TEST_CASE("a version that has been written is told again, and is not written aga
   CHECK_FALSE(m.take<write_checkpoint>());
   m.reached(6, false, true);
   CHECK(m.take<write_checkpoint>());
-}
-
-TEST_CASE("a version that was being written when its world ended is written by the next") {
-  master m(checkpointed());
-  m.start();
-  m.reached(4, false, true);
-  REQUIRE(m.take<write_checkpoint>());
-  m.lose(0);  // who wrote it
-  m.enter(1, 1, copy(4, with_closed(2)));
-  REQUIRE(m.it.ready());
-  m.reached(4, false, true);
-  auto const w = m.take<write_checkpoint>();
-  REQUIRE(w);
-  CHECK(w->generation == 2);
-  CHECK(w->version == 4);
-  CHECK_FALSE(m.take<write_checkpoint>());
-  CHECK(m.released(false).empty());
-  m.it.checkpoint_written(1, 4, "the connection has ended", m.now);  // the old world's
-  CHECK_FALSE(m.said("cannot be written"));
-  m.it.checkpoint_written(2, 4, {}, m.now);
-  CHECK(m.said("Checkpoint of version 4 written"));
-  CHECK(m.released(false) == std::vector<std::uint64_t>{4});
 }
 
 }  // namespace worlds_evaluation_test
