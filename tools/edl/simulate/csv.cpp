@@ -19,13 +19,16 @@ namespace {
 
 std::vector<std::string> fields(std::string line) {
   if (!line.empty() && line.back() == '\r') line.pop_back();
-  std::vector<std::string> all;
-  for (std::size_t at = 0;;) {
-    auto const end = std::min(line.find(',', at), line.size());
-    all.push_back(line.substr(at, end - at));
-    if (end == line.size()) return all;
-    at = end + 1;
-  }
+  std::vector<std::string> all(1);
+  bool quoted = false;
+  for (char const c : line)
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      all.emplace_back();
+    else
+      all.back() += c;
+  return all;
 }
 
 }  // namespace
@@ -47,7 +50,8 @@ csv::csv(std::string const& path, std::vector<std::string> const& columns) : pat
   if (!std::getline(in, line))
     throw usage_error(fmt::format("{}: is empty, its first line names the columns", path));
   auto const names = fields(line);
-  for (std::string const& c : columns) {
+  if (columns_.empty()) columns_ = names;
+  for (std::string const& c : columns_) {
     auto const at = std::find(names.begin(), names.end(), c);
     if (at == names.end()) throw usage_error(fmt::format("{}:1: column '{}' is missing", path, c));
     where_.push_back(std::size_t(at - names.begin()));

@@ -7,14 +7,15 @@
 namespace edl::simulate {
 
 /// A file of lines of fields between commas, the first with their names. At most 64 MiB, as many fields in
-/// every line.
+/// every line. Commas within quotation marks belong to a field.
 class csv {
  public:
   /// Throws usage_error that names the file, and the line: it cannot be read, is too large, a column is
-  /// missing, a line is too short.
+  /// missing, a line is too short. No `columns`: all that the file has.
   csv(std::string const& path, std::vector<std::string> const& columns);
 
   std::size_t rows() const { return rows_.size(); }
+  std::vector<std::string> const& columns() const { return columns_; }
 
   /// `column` counts in the constructor's list.
   std::string const& text(std::size_t row, std::size_t column) const { return rows_[row].at(where_[column]); }

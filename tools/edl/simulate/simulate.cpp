@@ -12,6 +12,7 @@
 #include "edl/core/printable.hpp"
 #include "edl/core/text.hpp"
 #include "simulate/report.hpp"
+#include "simulate/spot.hpp"
 #include "simulate/workloads.hpp"
 
 namespace edl::tool {
@@ -40,6 +41,45 @@ simulate::scenario read(command_line const& l, std::string const& path) {
   auto s = simulate::read_philly(path, std::size_t(l.number("first_jobs")));
   s.nodes = simulate::alike(int(l.number("nodes")), "node", {{"nvidia.com/gpu", "8"}});
   return s;
+}
+
+int spot(command_line const& l) {
+  simulate::spot_trace const trace = simulate::read_spot(l.text("trace"), real(l, "tick", 1, 86400),
+                                                         l.text("on_demand"), l.text("ones") == "preempted");
+  simulate::spot_rules const slow{.standstill = real(l, "restart", 0, 86400),
+                                  .egress = real(l, "egress", 0, 1e3)};
+  simulate::spot_rules quick = slow;
+  quick.standstill = real(l, "standstill", 0, 86400);
+  std::vector<std::string> const links = cli::split(l.text("links"), ',');
+  double* const to[] = {&quick.same_region, &quick.same_continent, &quick.else_};
+  if (links.size() != 3) throw usage_error("--links: expected three numbers of Gbit/s, as in 9.7,8.2,3.6");
+  for (std::size_t i = 0; i < 3; ++i) {
+    auto const gbit = number_from<double>(links[i]);
+    if (!gbit || !(*gbit > 0 && *gbit <= 1e5))
+      throw usage_error(fmt::format("--links: '{}' is no number of Gbit/s", printable(links[i], 40)));
+    *to[i] = *gbit;
+  }
+  double const still = std::max(slow.standstill, quick.standstill);
+  std::vector<simulate::spot_case> cases;
+  for (std::string const& path : l.arguments())
+    for (simulate::spot_case& c : simulate::read_published(path, trace, still)) cases.push_back(std::move(c));
+  if (l.arguments().empty()) {
+    simulate::spot_case c{.name = "all zones", .work = real(l, "work", 0.01, 1e5) * 3600};
+    for (std::size_t z = 0; z < trace.zones.size(); ++z) c.zones.push_back(z);
+    c.gigabytes = real(l, "gigabytes", 0, 1e7);
+    c.ticks = int(real(l, "deadline", 0.01, 1e5) * 3600 / trace.tick);
+    if (c.work + still > c.ticks * trace.tick)
+      throw usage_error("--deadline: is too near for --work and the seconds of a start");
+    for (; c.start + std::size_t(c.ticks) <= trace.zones[0].up.size(); c.start += std::size_t(c.ticks))
+      cases.push_back(c);
+  }
+  if (cases.empty())
+    throw usage_error("--trace: is shorter than the deadline, or no case can meet its deadline");
+  auto const rows = simulate::compare_spot(trace, cases, slow, quick);
+  std::string const how = l.text("output");
+  fmt::print("{}",
+             how == "table" ? simulate::to_table(cases, rows) : to_text(simulate::to_json(cases, rows), how));
+  return done;
 }
 
 }  // namespace
@@ -106,6 +146,27 @@ std::vector<flag> simulate_flags() {
        .type = flag::value_type::truth},
       {.name = "pod_start", .fallback = "0", .help = "seconds that a pod takes to be ready"},
       {.name = "pod_stop", .fallback = "0", .help = "seconds that a pod which leaves holds its room"},
+      {.name = "trace",
+       .help = "simulate a spot market instead: of PREFIX-available.csv and PREFIX-prices.csv"},
+      {.name = "ones",
+       .fallback = "available",
+       .help = "what 1 stands for in that trace",
+       .choices = {"available", "preempted"}},
+      {.name = "tick", .fallback = "600", .help = "seconds between lines of a trace that only numbers them"},
+      {.name = "on_demand",
+       .fallback = "82.844",
+       .help =
+           "USD per hour of machines on demand: of all zones, then of those that begin so (82.5,eu=90.9)"},
+      {.name = "work", .fallback = "40", .help = "hours of training on a spot market"},
+      {.name = "deadline", .fallback = "48", .help = "hours until it has to be done"},
+      {.name = "gigabytes", .fallback = "50", .help = "of its state, which moves with it"},
+      {.name = "restart",
+       .fallback = "720",
+       .help = "seconds of a start or move of the published strategies"},
+      {.name = "links",
+       .fallback = "9.72,8.20,3.59",
+       .help = "Gbit/s that carry the state within a region, a continent, and beyond, when edl moves"},
+      {.name = "egress", .fallback = "0.02", .help = "USD for a GB of the state that leaves its region"},
       {.name = "svg", .help = "write a plot of one workload into this file"},
       output_flag()};
   for (flag& f : all)
@@ -116,6 +177,7 @@ std::vector<flag> simulate_flags() {
 
 int simulate(words const& line) {
   command_line const l("simulate", simulate_flags(), line, 0, 1000, "workload files");
+  if (!l.text("trace").empty()) return spot(l);
   std::vector<std::pair<std::string, simulate::scenario>> what;
   if (!l.text("generate").empty()) {
     int const jobs = int(l.number("generate")), nodes = int(l.number("nodes"));
