@@ -55,26 +55,33 @@ int spot(command_line const& l) {
   if (links.size() != 3) throw usage_error("--links: expected three numbers of Gbit/s, as in 9.7,8.2,3.6");
   for (std::size_t i = 0; i < 3; ++i) {
     auto const gbit = number_from<double>(links[i]);
-    if (!gbit || !(*gbit > 0 && *gbit <= 1e5))
-      throw usage_error(fmt::format("--links: '{}' is no number of Gbit/s", printable(links[i], 40)));
+    if (!gbit || !(*gbit >= 1e-3 && *gbit <= 1e5))
+      throw usage_error(
+          fmt::format("--links: '{}' is no number of Gbit/s from 0.001 to 100000", printable(links[i], 40)));
     *to[i] = *gbit;
   }
-  double const still = std::max(slow.standstill, quick.standstill);
   std::vector<simulate::spot_case> cases;
   for (std::string const& path : l.arguments())
-    for (simulate::spot_case& c : simulate::read_published(path, trace, still)) cases.push_back(std::move(c));
+    for (simulate::spot_case& c : simulate::read_published(path, trace)) cases.push_back(std::move(c));
   if (l.arguments().empty()) {
     simulate::spot_case c{.name = "all zones", .work = real(l, "work", 0.01, 1e5) * 3600};
     for (std::size_t z = 0; z < trace.zones.size(); ++z) c.zones.push_back(z);
     c.gigabytes = real(l, "gigabytes", 0, 1e7);
     c.ticks = int(real(l, "deadline", 0.01, 1e5) * 3600 / trace.tick);
-    if (c.work + still > c.ticks * trace.tick)
-      throw usage_error("--deadline: is too near for --work and the seconds of a start");
     for (; c.start + std::size_t(c.ticks) <= trace.zones[0].up.size(); c.start += std::size_t(c.ticks))
       cases.push_back(c);
   }
+  std::erase_if(cases, [&](simulate::spot_case const& c) {
+    double const carried = c.gigabytes * 8 / quick.same_region;
+    return c.work + std::max(slow.standstill, quick.standstill + carried) > c.ticks * trace.tick;
+  });
   if (cases.empty())
-    throw usage_error("--trace: is shorter than the deadline, or no case can meet its deadline");
+    throw usage_error(
+        "--trace: no window: it is shorter than the deadline, or not even machines on demand could meet "
+        "that");
+  for (simulate::spot_case const& c : cases)
+    if (c.ticks > 10000)
+      throw usage_error(fmt::format("--trace: a deadline of {} ticks, but 10000 are the most", c.ticks));
   auto const rows = simulate::compare_spot(trace, cases, slow, quick);
   std::string const how = l.text("output");
   fmt::print("{}",

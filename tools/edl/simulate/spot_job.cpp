@@ -119,11 +119,12 @@ double spot_optimum(spot_trace const& trace, spot_case const& what, spot_rules c
   // A start in zone `to` from `from`: its standstill in parts, its ticks until the first step.
   auto const standstill = [&](int from, int to) {
     double const s = by.standstill + carry(zone(from == zones ? to : from), zone(to), by, what.gigabytes);
-    return int(std::floor(s / part + 1e-6));
+    return int(
+        std::floor(std::min(s / part, double(parts) * (ticks + 1)) + 1e-6));  // more ends after the window
   };
   int most = 0;
   for (int f = 0; f <= zones; ++f)
-    for (int t = 0; t < zones; ++t) most = std::max(most, standstill(f, t) / parts + 1);
+    for (int t = 0; t < zones; ++t) most = std::max(most, std::min(ticks, standstill(f, t) / parts + 1));
   std::size_t const layers = std::size_t(most) + 1;
   // Least cost from a tick on: machines that compute (spot of each zone, then on demand), by remaining work.
   std::vector<std::vector<std::vector<double>>> runs(

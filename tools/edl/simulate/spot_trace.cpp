@@ -104,7 +104,7 @@ spot_trace read_spot(std::string const& prefix, double tick, std::string const& 
   return all;
 }
 
-std::vector<spot_case> read_published(std::string const& path, spot_trace const& trace, double standstill) {
+std::vector<spot_case> read_published(std::string const& path, spot_trace const& trace) {
   csv const file(path, {"strategy", "scenario_name", "regions_in_scenario", "region", "task_duration",
                         "checkpoint_size", "deadline_hours", "env_start_hours", "cost", "deadline_ratio"});
   auto const zone_called = [&](std::string_view name, std::size_t row) {
@@ -124,7 +124,6 @@ std::vector<spot_case> read_published(std::string const& path, spot_trace const&
     bool const alone = file.text(r, 0) == "rc_cr_threshold";
     if (strategy == strategies.end() && !alone) continue;
     double const hours = file.number(r, 6, 0.1, 1e5), work = file.number(r, 4, 0.01, 1e5);
-    if (work * 3600 + standstill > hours * 3600) continue;
     std::string const name = fmt::format("{}, {:g} GB, {:g}", printable(file.text(r, 1), 60),
                                          file.number(r, 5, 0, 1e7), file.number(r, 9, 0, 1e6));
     double const start = file.number(r, 7, 0, 1e6);

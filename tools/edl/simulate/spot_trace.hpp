@@ -44,8 +44,7 @@ struct spot_case {
   std::vector<double> alone{};  ///< ... of Uniform Progress in each zone alone
 };
 
-/// The cases of a published table, but those that only standstills of no length could finish in time. Throws
-/// usage_error that names file and line.
-std::vector<spot_case> read_published(std::string const& path, spot_trace const& trace, double standstill);
+/// The cases of a published table. Throws usage_error that names file and line.
+std::vector<spot_case> read_published(std::string const& path, spot_trace const& trace);
 
 }  // namespace edl::simulate
