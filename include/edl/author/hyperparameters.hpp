@@ -10,6 +10,7 @@
 
 #include "edl/author/members.hpp"
 #include "edl/core/hyperparameter.hpp"
+#include "edl/core/unpack.hpp"
 #include "edl/job/train/setup/hyperparameters.hpp"
 
 namespace edl::author {
@@ -48,7 +49,7 @@ constexpr bool within_bounds(T const& values) {
   [[maybe_unused]] auto const one = [&]<class M>(M const& m) {
     if constexpr (!settable<M>) all = all && m.value >= m.least && m.value <= m.most;
   };
-  std::apply([&](auto*... m) { (one(*m), ...); }, members(values));
+  unpack([&](auto*... m) { (one(*m), ...); }, members(values));
   return all;
 }
 
@@ -87,7 +88,7 @@ train::hyperparameters describe(T const& values) {
     else
       all.push_back(train::describe(name, m));
   };
-  std::apply([&](auto*... m) { (one(*m), ...); }, members(values));
+  unpack([&](auto*... m) { (one(*m), ...); }, members(values));
   return all;
 }
 
@@ -102,7 +103,7 @@ T with_values(train::hyperparameters const& from) {
     else
       m.value = train::value_of<decltype(m.value)>(from[i++]);
   };
-  std::apply([&](auto*... m) { (one(*m), ...); }, members(values));
+  unpack([&](auto*... m) { (one(*m), ...); }, members(values));
   return values;
 }
 

@@ -23,6 +23,7 @@
 #include "edl/compute/nn/loss/loss.hpp"
 #include "edl/compute/nn/takes_ids.hpp"
 #include "edl/core/shape.hpp"
+#include "edl/core/unpack.hpp"
 
 namespace edl {
 namespace detail {
@@ -173,7 +174,7 @@ struct sample {
   template <class... Named>
   void clear_lists(nn::input_list<Named...> const& all) {
     std::size_t first = 0;
-    std::apply(
+    unpack(
         [&](auto const&... n) {
           (..., [&] {
             std::size_t const size = n.spec.input().size();

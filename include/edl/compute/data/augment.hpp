@@ -126,18 +126,18 @@ struct augmentations {
   std::tuple<A...> all;
 
   constexpr bool options_fit() const {
-    return std::apply([](auto const&... a) { return (true && ... && edl::options_fit(a)); }, all);
+    return unpack([](auto const&... a) { return (true && ... && edl::options_fit(a)); }, all);
   }
   void operator()(shape s, std::span<float> picture, record_stream const& random) const {
     std::uint64_t index = 0;
-    std::apply([&](auto const&... a) { (a(s, picture, random.child(index++)), ...); }, all);
+    unpack([&](auto const&... a) { (a(s, picture, random.child(index++)), ...); }, all);
   }
 
   void place(shape s, record_stream const& random, placement& of) const
     requires detail::placing_links<A...>
   {
     std::uint64_t index = 0;
-    std::apply([&](auto const&... a) { (a.place(s, random.child(index++), of), ...); }, all);
+    unpack([&](auto const&... a) { (a.place(s, random.child(index++), of), ...); }, all);
   }
 };
 
@@ -162,4 +162,5 @@ constexpr auto augment(A... a) {
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/compute/data/augment.ipp"
+#include "edl/core/unpack.hpp"
 #endif

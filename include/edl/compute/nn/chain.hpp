@@ -10,6 +10,7 @@
 #include "edl/compute/nn/chain_memory.hpp"
 #include "edl/compute/nn/child.hpp"
 #include "edl/compute/nn/fuse.hpp"
+#include "edl/core/unpack.hpp"
 
 namespace edl::nn {
 
@@ -26,7 +27,7 @@ struct chain {
 
   constexpr fit check(shape in) const { return check_children(*this, in); }
   constexpr shape output(shape in) const {
-    std::apply([&](auto const&... l) { ((in = l.output(in)), ...); }, layers);
+    unpack([&](auto const&... l) { ((in = l.output(in)), ...); }, layers);
     return in;
   }
   template <class Visit>
@@ -36,7 +37,7 @@ struct chain {
       in = l.output(in);
       return true;
     };
-    std::apply([&](auto const&... l) { (void)(one(l) && ...); }, layers);
+    unpack([&](auto const&... l) { (void)(one(l) && ...); }, layers);
   }
   /// The steps that compute it.
   constexpr auto steps() const { return fuse(layers); }
@@ -243,7 +244,7 @@ struct chain {
   /// visit(step, its input), in order.
   template <class Visit>
   constexpr void each_step(shape in, Visit&& visit) const {
-    std::apply([&](auto const&... s) { ((visit(s, in), in = s.output(in)), ...); }, steps());
+    unpack([&](auto const&... s) { ((visit(s, in), in = s.output(in)), ...); }, steps());
   }
   template <class Step>
   static constexpr variable_counts count(Step const& s, shape in) {

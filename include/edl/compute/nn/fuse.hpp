@@ -231,12 +231,12 @@ constexpr bool masks_at() {
   }
 }
 
-/// Steps for the layers from number `I` on. `AfterRelu`: the step before ends with a relu, and this one
-/// applies its gradient.
-template <std::size_t I, bool AfterRelu, class... Layers>
-constexpr auto steps_from(std::tuple<Layers...> const& layers) {
+/// The steps `done` and those for the layers from number `I` on. `AfterRelu`: the step before ends with a
+/// relu, and the next one applies its gradient.
+template <std::size_t I, bool AfterRelu, class... Layers, class... Done>
+constexpr auto steps_from(std::tuple<Layers...> const& layers, Done const&... done) {
   if constexpr (I == sizeof...(Layers)) {
-    return std::tuple<>{};
+    return std::tuple<Done...>(done...);
   } else {
     using here = std::tuple_element_t<I, std::tuple<Layers...>>;
     auto const& l = std::get<I>(layers);
@@ -245,18 +245,16 @@ constexpr auto steps_from(std::tuple<Layers...> const& layers) {
       constexpr activation f = activation_at<I + 1, Layers...>();
       constexpr std::size_t after = I + 1 + (f != activation::none);
       if constexpr (!curved(f) && is_at<after, max_pool, Layers...>())
-        return std::tuple_cat(std::tuple(norm_step<AfterRelu, f, max_pool>{l, std::get<after>(layers)}),
-                              steps_from<after + 1, false>(layers));
+        return steps_from<after + 1, false>(layers, done...,
+                                            norm_step<AfterRelu, f, max_pool>{l, std::get<after>(layers)});
       else
-        return std::tuple_cat(std::tuple(norm_step<AfterRelu, f, no_pool>{l, {}}),
-                              steps_from<after, false>(layers));
+        return steps_from<after, false>(layers, done..., norm_step<AfterRelu, f, no_pool>{l, {}});
     } else if constexpr (activates<here> && relu_next) {
       constexpr bool masked = masks_at<I + 2, Layers...>();
-      return std::tuple_cat(std::tuple(relu_step<here, masked, AfterRelu>{{l}}),
-                            steps_from<I + 2, masked>(layers));
+      return steps_from<I + 2, masked>(layers, done..., relu_step<here, masked, AfterRelu>{{l}});
     } else {
       constexpr bool to_norm = feeds_norm<here> && is_at<I + 1, batch_norm, Layers...>();
-      return std::tuple_cat(std::tuple(step<here, AfterRelu, to_norm>{l}), steps_from<I + 1, false>(layers));
+      return steps_from<I + 1, false>(layers, done..., step<here, AfterRelu, to_norm>{l});
     }
   }
 }

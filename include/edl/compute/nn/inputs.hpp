@@ -11,6 +11,7 @@
 #include "edl/compute/nn/layer/sequential.hpp"
 #include "edl/compute/nn/literal.hpp"
 #include "edl/compute/nn/padding_mask.hpp"
+#include "edl/core/unpack.hpp"
 
 namespace edl::nn {
 
@@ -60,7 +61,7 @@ struct input_list {
 
   /// The row: all inputs, one after the other.
   constexpr shape input() const {
-    return {1, 1, std::apply([](auto const&... n) { return (0 + ... + int(n.spec.input().size())); }, all)};
+    return {1, 1, unpack([](auto const&... n) { return (0 + ... + int(n.spec.input().size())); }, all)};
   }
 
   template <literal Name>
@@ -78,7 +79,7 @@ struct input_list {
   constexpr int first_of() const {
     int first = 0;
     std::size_t index = 0;
-    std::apply(
+    unpack(
         [&](auto const&... n) {
           ((index++ < index_of<Name> ? first += int(n.spec.input().size()) : 0), ...);
         },
@@ -91,13 +92,12 @@ struct input_list {
   constexpr int first_id_of() const {
     int first = 0;
     std::size_t index = 0;
-    std::apply(
-        [&](auto const&... n) { ((index++ < index_of<Name> ? first += ids_of_sample(n.spec) : 0), ...); },
-        all);
+    unpack([&](auto const&... n) { ((index++ < index_of<Name> ? first += ids_of_sample(n.spec) : 0), ...); },
+           all);
     return first;
   }
   constexpr int ids() const {
-    return std::apply([](auto const&... n) { return (0 + ... + ids_of_sample(n.spec)); }, all);
+    return unpack([](auto const&... n) { return (0 + ... + ids_of_sample(n.spec)); }, all);
   }
 
   template <literal Name>
@@ -154,13 +154,13 @@ constexpr int table_ids(input_list<Named...> const& all) {
 /// Whether all inputs have valid sizes.
 template <class... Named>
 constexpr bool sizes_fit(input_list<Named...> const& all) {
-  return std::apply([](auto const&... n) { return (true && ... && sizes_fit(n.spec)); }, all.all);
+  return unpack([](auto const&... n) { return (true && ... && sizes_fit(n.spec)); }, all.all);
 }
 
 /// Whether the options of all inputs that are rows of tables are valid.
 template <class... Named>
 constexpr bool table_options_fit(input_list<Named...> const& all) {
-  return std::apply([](auto const&... n) { return (true && ... && table_options_fit(n.spec)); }, all.all);
+  return unpack([](auto const&... n) { return (true && ... && table_options_fit(n.spec)); }, all.all);
 }
 
 /// Whether inputs that share a table agree on the width and the policy of its rows.
@@ -176,10 +176,10 @@ constexpr bool tables_agree(input_list<Named...> const& all) {
                   holds_rows<std::remove_cvref_t<decltype(b.spec)>>)
       agree = agree && (a.table != b.table || (a.spec.width == b.spec.width && a.spec.rows == b.spec.rows));
   };
-  std::apply(
+  unpack(
       [&](auto const&... a) {
         (...,
-         [&](auto const& one) { std::apply([&](auto const&... b) { (compare(one, b), ...); }, all.all); }(a));
+         [&](auto const& one) { unpack([&](auto const&... b) { (compare(one, b), ...); }, all.all); }(a));
       },
       all.all);
   return agree;

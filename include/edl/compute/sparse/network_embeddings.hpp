@@ -8,6 +8,7 @@
 
 #include "edl/compute/nn/inputs.hpp"
 #include "edl/compute/sparse/embedding_layout.hpp"
+#include "edl/core/unpack.hpp"
 
 namespace edl::sparse {
 
@@ -40,7 +41,7 @@ embedding_layout embedding_layout_of(nn::input_list<Named...> const& all) {
     }
     feature += kind.input().size();
   };
-  std::apply([&](auto const&... n) { (one(n), ...); }, all.all);
+  unpack([&](auto const&... n) { (one(n), ...); }, all.all);
   return out;
 }
 

@@ -21,6 +21,7 @@
 #include "edl/compute/nn/layer/parallel.hpp"
 #include "edl/compute/nn/memory_plan.hpp"
 #include "edl/compute/nn/padding_mask.hpp"
+#include "edl/core/unpack.hpp"
 
 namespace edl::nn {
 
@@ -152,7 +153,7 @@ struct graph_layer {
           if constexpr (masks_places<L>)
             if (l.of_network) visit(l.mask);
         };
-        std::apply([&](auto const&... l) { (one(l), ...); }, of.layers);
+        unpack([&](auto const&... l) { (one(l), ...); }, of.layers);
       });
   }
   /// One of them reads ids, which are all that the input is.

@@ -16,6 +16,7 @@
 #include "edl/compute/nn/layer/parallel.hpp"
 #include "edl/compute/nn/layer/sequential.hpp"
 #include "edl/compute/nn/layer_parts.hpp"
+#include "edl/core/unpack.hpp"
 
 namespace edl::nn {
 
@@ -90,7 +91,7 @@ struct graph_result {
       all = l.output(all);
       return true;
     };
-    std::apply([&](auto const&... l) { (void)(one(l) && ...); }, pending);
+    unpack([&](auto const&... l) { (void)(one(l) && ...); }, pending);
     return all;
   }
 };
@@ -353,7 +354,7 @@ constexpr auto read(F const& f, shape in, std::tuple<Begin...> const& begin) {
     using second = typename graph_made_of<Whole, typename scope_of<result>::type>::type;
     second notes(in);
     return notes.finish(
-        std::apply([&](auto const&... b) { return commit(f(argument<second>(&notes, b)...)); }, begin));
+        unpack([&](auto const&... b) { return commit(f(argument<second>(&notes, b)...)); }, begin));
   }
 }
 

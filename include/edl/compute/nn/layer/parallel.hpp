@@ -8,6 +8,7 @@
 #include "edl/compute/nn/child.hpp"
 #include "edl/compute/nn/expression/layer.hpp"
 #include "edl/compute/nn/layer_parts.hpp"
+#include "edl/core/unpack.hpp"
 
 namespace edl::nn {
 
@@ -46,7 +47,7 @@ struct parallel {
   }
   template <class Visit>
   constexpr void children(shape in, Visit&& visit) const {
-    std::apply([&](auto const&... b) { (void)(visit(b, in, std::string_view{}) && ...); }, branches);
+    unpack([&](auto const&... b) { (void)(visit(b, in, std::string_view{}) && ...); }, branches);
   }
   constexpr std::size_t saved(shape in, pass_size batch) const {
     std::size_t n = saved_by_children(*this, in, batch);
@@ -79,7 +80,7 @@ struct parallel {
       }
       ++index;
     };
-    std::apply([&](auto const&... b) { (one(b), ...); }, branches);
+    unpack([&](auto const&... b) { (one(b), ...); }, branches);
   }
 
   template <class D>
@@ -112,7 +113,7 @@ struct parallel {
       if (index > 0 && !a.dx.empty()) p.device.add(activation::none, a.dx, other, a.dx);
       ++index;
     };
-    std::apply([&](auto const&... b) { (one(b), ...); }, branches);
+    unpack([&](auto const&... b) { (one(b), ...); }, branches);
   }
 
   /// Multiplies `to` by the outputs of all branches but one.
@@ -125,12 +126,12 @@ struct parallel {
       (void)shares.next(b, a.in, a.x, y);
       if (index++ != left_out) p.device.multiply_elements(to, y, to);
     };
-    std::apply([&](auto const&... b) { (one(b), ...); }, branches);
+    unpack([&](auto const&... b) { (one(b), ...); }, branches);
   }
 
   template <class Visit>
   constexpr void each_output(shape in, Visit&& visit) const {
-    std::apply([&](auto const&... b) { (visit(b.output(in)), ...); }, branches);
+    unpack([&](auto const&... b) { (visit(b.output(in)), ...); }, branches);
   }
 };
 
