@@ -234,17 +234,15 @@ constexpr auto applied = nn::graph(picture, [](auto x) {
   return nn::concat(nn::apply(summary{}, b, c), scale) | nn::dense{.units = 3};
 });
 /// Masks of results, by a length and by ids.
-constexpr auto masked_by_length = [] {
-  constexpr auto in =
-      nn::inputs(nn::input<"words">(nn::ids{.count = 6}), nn::input<"length">(nn::length{.most = 6}));
-  constexpr auto mask = in.mask<"length">();
-  return nn::graph(in, [](auto words, auto) {
-    auto const a = words | nn::embedding{.vocabulary = 12, .width = 4};
-    auto const b = a | nn::masked(mask, nn::attention{}) | nn::dense{.units = 4, .each_place = true};
-    return nn::concat(a + b | nn::masked(mask, nn::gru{.units = 4, .last = true}),
-                      b | nn::masked(mask, nn::global_average_pool{}));
-  });
-}();
+constexpr auto words_of_length =
+    nn::inputs(nn::input<"words">(nn::ids{.count = 6}), nn::input<"length">(nn::length{.most = 6}));
+constexpr auto by_length = words_of_length.mask<"length">();
+constexpr auto masked_by_length = nn::graph(words_of_length, [](auto words, auto) {
+  auto const a = words | nn::embedding{.vocabulary = 12, .width = 4};
+  auto const b = a | nn::masked(by_length, nn::attention{}) | nn::dense{.units = 4, .each_place = true};
+  return nn::concat(a + b | nn::masked(by_length, nn::gru{.units = 4, .last = true}),
+                    b | nn::masked(by_length, nn::global_average_pool{}));
+});
 constexpr auto masked_by_ids = nn::graph(nn::ids{.count = 6}, [](auto x) {
   auto const a = x | nn::masked(nn::embedding{.vocabulary = 12, .width = 8}, nn::attention{.heads = 2});
   return a * a | nn::masked(nn::bidirectional(nn::lstm{.units = 2, .last = true}));
