@@ -136,6 +136,22 @@ TEST_CASE("a version whose result decides on something is held until it has") {
   CHECK(e.version_reached({60}, start));
 }
 
+TEST_CASE("sums are added up in the order of the tasks, in whatever order these are done") {
+  std::vector<double> const sums{1e16, 1, -1e16};
+  for (auto const& order : {std::vector{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {0, 2, 1}, {2, 0, 1}}) {
+    auto e = service();
+    e.version_reached({1}, start);
+    std::vector<evaluation_lease> leases;
+    while (auto l = e.lease(0, 1, start)) leases.push_back(*l);
+    REQUIRE(leases.size() == 3);
+    for (int i : order) {
+      auto const& task = leases[std::size_t(i)].task;
+      CHECK(e.complete(task.id, {sums[task.key.index]}, start));
+    }
+    CHECK(e.take_result()->totals == std::vector<double>{(1e16 + 1) - 1e16});
+  }
+}
+
 TEST_CASE(
     "a version that decides on something and that nobody has any more is evaluated when it is told again") {
   for (bool judged : {false, true}) {

@@ -91,6 +91,18 @@ TEST_CASE("once a generation is configured nobody brings another past") {
   CHECK_FALSE(g.joined(2, {99, 0}, {0, 1}, true));
 }
 
+TEST_CASE("generations leap farther each time that a server is ahead, until all have one") {
+  server_generations g = made(1);
+  CHECK(g.leap() == 1);
+  CHECK(g.leap() == 2);
+  CHECK(g.leap() == 4);
+  for (int i = 0; i < 40; ++i) g.leap();
+  CHECK(g.leap() == 1u << 20);
+  g.configure(5, {0}, "");
+  g.configured(0, {}, {0});
+  CHECK(g.leap() == 1);
+}
+
 TEST_CASE("servers that are not wanted any more are sources, and serve nothing") {
   server_generations g = configured_servers();
   g.want(1);

@@ -30,21 +30,6 @@ struct job {
 
 }  // namespace
 
-TEST_CASE("a speed is of the workers that contributed, over a time in which they were the same") {
-  job j;
-  j.work(1, 5);
-  CHECK(j.log.all().empty());  // four seconds
-  j.work(1, 2);
-  CHECK(j.speed(1) == doctest::Approx(100));
-  j.work(3, 10);
-  CHECK(j.speed(3) == doctest::Approx(300).epsilon(0.15));
-  CHECK(j.speed(2) == 0);
-  CHECK(j.speed(1) == doctest::Approx(100));
-  j.log.gone(2);
-  j.work(2, 10);
-  CHECK(j.speed(2) == doctest::Approx(200).epsilon(0.15));
-}
-
 TEST_CASE("a worker that has completed nothing is none") {
   job j;
   j.work(2, 3);

@@ -35,31 +35,7 @@ std::vector<task_lease> lease_all(task_queue& q, std::uint32_t worker = 0) {
   return out;
 }
 
-std::vector<std::uint32_t> indices(std::vector<task_lease> const& leases) {
-  std::vector<std::uint32_t> out;
-  for (auto const& l : leases) out.push_back(l.key.index);
-  return out;
-}
-
 }  // namespace
-
-TEST_CASE("without shuffling tasks come in order, with leases from 1") {
-  auto q = two_files({.shuffle = false});
-  auto const leases = lease_all(q);
-  REQUIRE(leases.size() == 8);
-  for (std::uint32_t i = 0; i < 8; ++i) {
-    CHECK(leases[i].id == i + 1);
-    CHECK(leases[i].key == task_key{0, i});
-    CHECK(leases[i].range == q.plan().range(i));
-    CHECK(!leases[i].resumed);
-  }
-  CHECK(leases[7].range == task_range{1, 9, 10});
-  CHECK(!q.finished());
-  for (auto const& l : leases) CHECK(q.complete(l.id, start));
-  CHECK(q.finished());
-  CHECK(q.done().records_done == 20);
-  CHECK(q.done().minibatches_done == 20);
-}
 
 TEST_CASE("a task that is done but for damaged records counts these as skipped") {
   auto q = two_files({.shuffle = false});
@@ -71,29 +47,6 @@ TEST_CASE("a task that is done but for damaged records counts these as skipped")
   CHECK(q.done().records_done == 1);
   CHECK(q.done().records_skipped == 3);
   CHECK(q.done().tasks_done == 2);
-}
-
-TEST_CASE("shuffled order is a function of seed and epoch") {
-  auto a = two_files({.num_epochs = 2, .seed = 5}), b = two_files({.num_epochs = 2, .seed = 5});
-  auto c = two_files({.num_epochs = 2, .seed = 6});
-  auto const first = indices(lease_all(a));
-  CHECK(first == indices(lease_all(b, 3)));
-  CHECK(first != indices(lease_all(c)));
-  std::vector const one(first.begin(), first.begin() + 8), two(first.begin() + 8, first.end());
-  CHECK(one != two);
-  for (auto epoch : {one, two}) {
-    std::sort(epoch.begin(), epoch.end());
-    CHECK(epoch == std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7});
-  }
-}
-
-TEST_CASE("an epoch opens when nothing waits, without waiting for what is leased") {
-  auto q = two_files({.num_epochs = 2, .shuffle = false});
-  for (int i = 0; i < 8; ++i) CHECK(q.lease(0, 1, start)->key.epoch == 0);
-  CHECK(q.epochs_opened() == 1);
-  CHECK(q.lease(0, 1, start)->key == task_key{1, 0});
-  CHECK(q.epochs_opened() == 2);
-  CHECK(q.remaining() == 16);
 }
 
 TEST_CASE("epochs without end") {
@@ -131,38 +84,6 @@ TEST_CASE("a lost worker's tasks go to the front, in their order and without fau
   }
   CHECK(q.history().recovered == 42);
   CHECK(q.history().repeated == 40);
-}
-
-TEST_CASE("no tail is lost: a queue is finished only when nothing is leased") {
-  auto q = two_files({.shuffle = false});
-  auto const leases = lease_all(q);
-  for (std::size_t i = 0; i + 1 < leases.size(); ++i) q.complete(leases[i].id, start);
-  CHECK(!q.lease(5, 1, start));  // wait
-  CHECK(!q.finished());
-  q.recover(0);
-  CHECK(!q.finished());
-  auto const last = q.lease(5, 1, start);
-  REQUIRE(last);
-  CHECK(last->key == leases.back().key);
-  CHECK(q.complete(last->id, start));
-  CHECK(q.finished());
-}
-
-TEST_CASE("what is given back goes on from where it stood") {
-  auto q = two_files({.shuffle = false});
-  auto const a = q.lease(1, 1, start);
-  CHECK(q.give_back(a->id, 2));
-  CHECK(!q.give_back(a->id, 2));
-  auto const b = q.lease(2, 1, start);
-  CHECK(b->key == a->key);
-  CHECK(b->applied == 2);
-  CHECK(b->resumed);
-  CHECK(q.give_back(b->id, 1));  // knows less than the master
-  CHECK(q.lease(2, 1, start)->applied == 2);
-  auto const c = q.lease(2, 1, start);
-  CHECK(q.give_back(c->id, 1000));  // more than it has
-  CHECK(q.lease(2, 1, start)->applied == 3);
-  CHECK(q.history().returned == 3);
 }
 
 TEST_CASE("errors count on the task, and the job learns why it cannot be completed") {
@@ -244,14 +165,6 @@ TEST_CASE("what is wrong on one worker is tried by another before anything else"
   }
 }
 
-TEST_CASE(
-    "where no server watches its memory, a wrong result may be a server's fault, and the reason says so") {
-  auto q = two_files({.num_epochs = 1, .shuffle = false, .max_retries = 1, .unwatched = true});
-  CHECK(q.fail(q.lease(0, 1, start)->id, 0, "nan", true) == task_fate::exhausted);
-  CHECK(q.reason().find("nan; a lower learning rate may help, unless the memory of a server is faulty") !=
-        std::string::npos);
-}
-
 TEST_CASE("a lane's task that fails on one worker alone asks for another one, also after a rollback") {
   task_queue q({{"f1", 3}}, {.records_per_task = 3, .minibatch_size = 1, .max_retries = 2, .lanes = 1});
   auto const fail = [&](std::uint32_t worker) {
@@ -262,29 +175,6 @@ TEST_CASE("a lane's task that fails on one worker alone asks for another one, al
   q.restore({});
   CHECK(fail(1) == task_fate::requeued);
   CHECK(fail(1) == task_fate::exhausted);
-}
-
-TEST_CASE("a success clears the retries") {
-  auto q = two_files({.num_epochs = 1, .shuffle = false, .max_retries = 2});
-  auto const a = q.lease(0, 1, start);
-  CHECK(q.fail(a->id, 0, "x") == task_fate::requeued);
-  auto const all = lease_all(q);
-  for (auto const& l : all) CHECK(q.complete(l.id, start));
-  CHECK(q.finished());
-  CHECK(q.done().tasks_done == 8);
-}
-
-TEST_CASE("so many damaged records may be left out: a share of each epoch, and always one") {
-  auto q = two_files({.num_epochs = 3});
-  CHECK(q.may_skip(0) == 1);
-  CHECK(q.may_skip(0.25) == 5);
-  CHECK(q.may_skip(1) == 20);
-  for (int n = 1; n <= 20; ++n) CHECK(q.may_skip(double(float(n) / 20)) == std::uint64_t(n));
-  for (float const share : {0.35f, 0.45f, 0.7f, 0.9f})  // less than they are written, some of them
-    CHECK(q.may_skip(double(share)) == std::uint64_t(std::lround(share * 20)));
-  while (q.epochs_opened() < 2) q.lease(0, 1, start);
-  CHECK(q.may_skip(0.01) == 2);
-  CHECK(q.may_skip(0.25) == 10);
 }
 
 TEST_CASE("exactly what a ledger lacks is leased") {
@@ -378,50 +268,6 @@ TEST_CASE("a ledger of other data is refused") {
   CHECK(q.holds(held->id, 0, 1));  // nothing changed
 }
 
-TEST_CASE("max_minibatches ends in the middle of a task, and lets what is recovered be done") {
-  auto q = two_files({.num_epochs = 0, .shuffle = false, .max_minibatches = 7});
-  auto const leases = lease_all(q);
-  REQUIRE(leases.size() == 3);  // 3 + 3 + 1
-  CHECK(leases[1].until == 3);
-  CHECK(leases[2].until == 1);
-  CHECK(leases[2].range == q.plan().range(2));  // the order of its records is the whole task's
-  q.recover(0);
-  auto const again = lease_all(q, 1);
-  CHECK(indices(again) == indices(leases));
-  for (auto const& l : again) {
-    CHECK(!q.finished());
-    CHECK(l.until == leases[l.key.index].until);
-    q.complete(l.id, start);
-  }
-  CHECK(q.finished());
-  CHECK(q.done().minibatches_done == 7);
-  CHECK(q.done().records_done == 7);
-  CHECK(q.done().tasks_done == 2);
-}
-
-TEST_CASE("a limit counts what a checkpoint has applied, also of tasks that are not done") {
-  for (std::uint64_t const most : {7u, 8u, 9u, 11u, 12u}) {
-    CAPTURE(most);
-    edl::ledger l;
-    l.set_closed(0, 0, 2);
-    l.set_open({0, 2}, 1);
-    l.set_open({0, 4}, 1);
-    auto q = two_files({.num_epochs = 0, .shuffle = false, .max_minibatches = most});
-    q.restore(l);  // 8 are applied
-    std::uint64_t count = 8;
-    for (auto const& lease : lease_all(q)) {
-      CHECK(lease.until > lease.applied);
-      count += lease.until - lease.applied;
-      q.complete(lease.id, start);
-    }
-    CHECK(q.finished());
-    CHECK(count == std::max<std::uint64_t>(most, 8));
-    std::uint64_t told = 0;
-    for (auto const& [epoch, c] : q.done_by_epoch()) told += c.minibatches_done;
-    CHECK(told == count);
-  }
-}
-
 TEST_CASE("with lanes a limit cuts the last task of the row, also after a restart") {
   for (std::uint64_t const most : {1u, 5u, 7u, 20u, 23u, 40u}) {
     CAPTURE(most);
@@ -454,26 +300,6 @@ TEST_CASE("what has failed counts as begun: max_minibatches is not exceeded by i
   q.complete(c->id, start);
   CHECK(q.finished());
   CHECK(q.done().minibatches_done == 6);
-}
-
-TEST_CASE("after stop_leasing what has been begun is finished, by others if need be") {
-  auto q = two_files();
-  auto const a = q.lease(0, 1, start), b = q.lease(1, 1, start), c = q.lease(1, 1, start);
-  q.stop_leasing();
-  CHECK(!q.lease(2, 1, start));
-  CHECK(q.complete(a->id, start));
-  CHECK(q.fail(c->id, 0, "x") == task_fate::requeued);
-  q.recover(1);
-  CHECK(!q.finished());
-  for (auto const& key : {b->key, c->key}) {
-    auto const l = q.lease(2, 1, start);
-    REQUIRE(l);
-    CHECK(l->key == key);
-    CHECK(q.complete(l->id, start));
-  }
-  CHECK(!q.lease(2, 1, start));
-  CHECK(q.finished());
-  CHECK(!q.complete(b->id, start));
 }
 
 TEST_CASE("slow is longer than three times the longest completed, and never before the least timeout") {
@@ -514,12 +340,6 @@ TEST_CASE("the time of a task that was leased ahead begins when the one before i
   CHECK(q.expired(start + seconds(18 + 27)).empty());  // 9, not 18, was the longest
   CHECK(q.expired(start + seconds(18 + 28)).size() == 1);
   CHECK(c->key.index == 2);
-}
-
-TEST_CASE("data without records, and more epochs than can be counted, are refused") {
-  CHECK_THROWS_AS(task_queue({}, {}), edl::usage_error);
-  CHECK_THROWS_AS(task_queue({{"a", 0}}, {}), edl::usage_error);
-  CHECK_THROWS_AS(two_files({.num_epochs = std::int64_t{1} << 40}), edl::usage_error);
 }
 
 TEST_CASE("halted: nothing is leased any more, and what has been begun stays as it is") {

@@ -62,6 +62,34 @@ struct resting_master : master {
 
 }  // namespace
 
+TEST_CASE("lanes: each is leased its own tasks, and the next world deals the rest as the last would have") {
+  auto o = replicated(job_type::training_with_evaluation);
+  o.lanes = 2;
+  o.evaluation_steps = 2;
+  master m(o);
+  for (std::uint32_t const id : {0u, 1u}) m.join(id), m.enter(id);
+  auto const leased = [&](std::uint32_t worker, std::uint32_t lane) {
+    auto const t = m.it.request_task(worker, 1, m.now, lane);
+    return t.kind == task_kind::training ? std::optional(t.key.index) : std::nullopt;
+  };
+  // Five tasks: 0, 2 and 4 are the first lane's, whoever asks and however fast.
+  CHECK(leased(0, 0) == 0);
+  CHECK(leased(0, 0) == 2);
+  CHECK(leased(1, 1) == 1);
+  m.it.left(role::worker, 1, 1, m.now);
+  m.enter(0, 1, copy(2, with_closed(2)));
+  REQUIRE(m.of(0));
+  CHECK(leased(0, 1) == 3);
+  CHECK(leased(0, 0) == 2);
+  CHECK(leased(0, 0) == 4);
+  CHECK_FALSE(leased(0, 0));
+  CHECK_FALSE(leased(0, 1));
+  // Evaluations are anybody's.
+  m.it.version_reached({m.it.generation(), 4, true, false}, m.now);
+  CHECK(m.it.request_task(0, 1, m.now, 0).kind == task_kind::evaluation);
+  CHECK(m.it.request_task(0, 1, m.now, 1).kind == task_kind::evaluation);
+}
+
 TEST_CASE("workers that rest for an evaluation train on when it has been judged, and not before") {
   resting_master m;
   m.reach_two();

@@ -93,4 +93,26 @@ TEST_CASE("a version that has been written is told again, and is not written aga
   CHECK(m.take<write_checkpoint>());
 }
 
+TEST_CASE("a version that was being written when its world ended is written by the next") {
+  master m(checkpointed());
+  m.start();
+  m.reached(4, false, true);
+  REQUIRE(m.take<write_checkpoint>());
+  m.lose(0);  // who wrote it
+  m.enter(1, 1, copy(4, with_closed(2)));
+  REQUIRE(m.it.ready());
+  m.reached(4, false, true);
+  auto const w = m.take<write_checkpoint>();
+  REQUIRE(w);
+  CHECK(w->generation == 2);
+  CHECK(w->version == 4);
+  CHECK_FALSE(m.take<write_checkpoint>());
+  CHECK(m.released(false).empty());
+  m.it.checkpoint_written(1, 4, "the connection has ended", m.now);  // the old world's
+  CHECK_FALSE(m.said("cannot be written"));
+  m.it.checkpoint_written(2, 4, {}, m.now);
+  CHECK(m.said("Checkpoint of version 4 written"));
+  CHECK(m.released(false) == std::vector<std::uint64_t>{4});
+}
+
 }  // namespace worlds_evaluation_test

@@ -33,6 +33,14 @@ TEST_CASE("who does not come to the next world is given up after a while, and no
   }
 }
 
+TEST_CASE("nobody is given up while nobody has come") {
+  master m;
+  m.start();
+  CHECK(m.join(2));
+  m.pass(seconds(60));
+  CHECK(m.it.workers().all().size() == 3);
+}
+
 TEST_CASE("who is given up because another was lost is lost once, though it had fallen silent, too") {
   master m;
   m.start(4);
