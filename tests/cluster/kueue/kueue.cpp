@@ -23,37 +23,6 @@ TEST_CASE("a job without the label is none of Kueue's") {
   CHECK(c.at("x").workers == 4);
 }
 
-TEST_CASE("a queued job has a Workload, runs when it is admitted, and not before") {
-  cluster c(10);
-  c.kueue.stopped = true;
-  c.add("x", {.servers = 2, .min = 1, .max = 4});
-  c.run(5);
-  REQUIRE(c.server.objects.size() == 1);
-  json const w = c.server.objects.begin()->second;
-  CHECK(w["metadata"]["name"] == "tj-x-uid-of-x");
-  CHECK(w["metadata"]["namespace"] == "team");
-  json const owner = R"([{"apiVersion": "elasticdl.org/v1alpha1", "kind": "TrainingJob", "name": "x",
-                          "uid": "uid-of-x", "controller": true}])"_json;
-  CHECK(w["metadata"]["ownerReferences"] == owner);
-  CHECK(w["metadata"]["finalizers"] == json{"kueue.x-k8s.io/resource-in-use"});
-  CHECK(w["spec"]["queueName"] == "q");
-  REQUIRE(w["spec"]["podSets"].size() == 3);
-  CHECK(w["spec"]["podSets"][1]["count"] == 2);
-  CHECK(w["spec"]["podSets"][2]["count"] == 4);
-  CHECK(w["spec"]["podSets"][2]["minCount"] == 1);
-  CHECK(w["spec"]["podSets"][2]["template"]["spec"]["containers"][0]["image"] == "edl:mnist");
-  CHECK_FALSE(c.at("x").last.may_run);
-  CHECK(c.at("x").last.reason == "Queued");
-  CHECK(c.at("x").pods() == 0);
-  c.kueue.stopped = false;
-  c.run(10);
-  CHECK(c.at("x").pods() == 7);
-  CHECK(c.at("x").last.most_workers == 4u);
-  CHECK(c.at("x").last.changes.at("workers").node_selector ==
-        std::map<std::string, std::string>{{"disk", "ssd"}});
-  CHECK(condition_true(c.server.objects.begin()->second, "PodsReady"));
-}
-
 TEST_CASE("fewer may be admitted than were asked for") {
   cluster c(4);
   c.add("x", {.min = 2, .max = 8});
@@ -152,20 +121,6 @@ TEST_CASE("a Workload that is set inactive stops the job until it is active") {
   CHECK(x.pods() == 5);
 }
 
-TEST_CASE("a Workload that is deleted keeps its quota until the pods are gone, and the job is queued again") {
-  cluster c(5);
-  auto& x = c.add("x", {});
-  c.run(10);
-  std::string const first = c.object_of("x")["metadata"]["uid"];
-  c.server.apply(remove(*read_workload(c.object_of("x")), ""));
-  CHECK(c.kueue.used(c.server, "q") == 5000);
-  c.run(2);
-  CHECK(x.last.reason == "WorkloadDeleted");
-  c.run(20);
-  CHECK(x.pods() == 5);
-  CHECK(c.object_of("x")["metadata"]["uid"] != first);
-}
-
 TEST_CASE("a job that ends says so when its last pod is gone") {
   for (bool const good : {true, false}) {
     cluster c(5);
@@ -220,33 +175,6 @@ TEST_CASE("two jobs of one name in two namespaces have two Workloads (kueue #144
   CHECK(c.at("x", "b").pods() == 5);
 }
 
-TEST_CASE("a job that is made again under its name has a Workload of its own") {
-  cluster c(5);
-  c.add("x", {});
-  c.run(10);
-  c.at("x").job.uid = "another-uid";  // the old one's pods and Workload are collected by the API server
-  auto const old = read_workload(c.server.objects.begin()->second);
-  CHECK(workload_name(c.at("x").job, 1) != old->name);
-  CHECK(judge_orphan(*old, 5).empty());
-  CHECK(judge_orphan(*old, 0).empty());
-  c.server.apply(remove(*old, ""));
-  auto const going = read_workload(c.server.objects.begin()->second);
-  CHECK(judge_orphan(*going, 1).empty());
-  REQUIRE(judge_orphan(*going, 0).size() == 1);
-  c.server.apply(judge_orphan(*going, 0)[0]);
-  CHECK(c.server.objects.empty());
-}
-
-TEST_CASE("several Workloads of one job become one") {
-  cluster c(20);
-  auto& x = c.add("x", {});
-  c.run(1);
-  c.server.apply(create(x.job, 7, {4, 1}, {}));
-  c.run(20);
-  CHECK(c.server.objects.size() == 1);
-  CHECK(x.pods() == 5);
-}
-
 TEST_CASE("what is asked for follows the job while it waits; pods that run are stopped first") {
   cluster c(5);
   c.kueue.stopped = true;
@@ -271,15 +199,6 @@ TEST_CASE("what is asked for follows the job while it waits; pods that run are s
   CHECK(x.pods() == 3);
   CHECK(c.object_of("x")["metadata"]["uid"] != first);
   CHECK(c.kueue.used(c.server, "q") == 5000);
-}
-
-TEST_CASE("a priority class that does not exist is said, and nothing is asked for") {
-  cluster c(5);
-  c.add("x", {}).job.labels[priority_label] = "nope";
-  c.run(3);
-  CHECK(c.server.objects.empty());
-  CHECK(c.at("x").last.stalled);
-  CHECK(c.at("x").last.message == "WorkloadPriorityClass nope does not exist: create it, or name another");
 }
 
 TEST_CASE("without Kueue in the cluster, a job with a queue is held, and says why") {
@@ -466,22 +385,6 @@ TEST_CASE("at any moment, with requests lost and views that are old: quota holds
     for (auto const& [key, w] : c.server.objects)
       CHECK(w["metadata"].value("finalizers", json::array()).empty());
   }
-}
-
-TEST_CASE("elastic: a priority class that goes away stops growth, and no pod") {
-  cluster c(9);
-  auto& x = c.add("x", {.min = 1, .max = 8, .is_elastic = true, .priority = 3});
-  x.plan = 2;
-  c.run(20);
-  REQUIRE(x.workers == 2);
-  c.priorities.clear();
-  x.plan = 5;
-  c.run(20);
-  CHECK(x.last.may_run);
-  CHECK(x.workers == 2);
-  c.priorities["p3"] = 3;
-  c.run(20);
-  CHECK(x.workers == 5);
 }
 
 TEST_CASE("a Workload that is admitted to nothing starts no pod") {

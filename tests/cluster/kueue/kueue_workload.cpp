@@ -62,40 +62,6 @@ TEST_CASE("a Workload of a TrainingJob is read") {
   CHECK(w->updates.at("workers")[0].node_selector.at("n") == "3");
 }
 
-TEST_CASE("what is granted is what was admitted, less what was given back of the asked size") {
-  json o = object();
-  CHECK(read_workload(o)->granted("workers") == 5);  // 8 asked, 5 admitted, 2 of the 8 given back
-  o["status"]["reclaimablePods"][0]["count"] = 5;
-  CHECK(read_workload(o)->granted("workers") == 3);
-  o["status"]["reclaimablePods"][0]["count"] = 9;
-  CHECK(read_workload(o)->granted("workers") == 0);
-  o["status"].erase("reclaimablePods");
-  o["status"]["admission"]["podSetAssignments"][1].erase("count");
-  CHECK(read_workload(o)->granted("workers") == 8);
-  CHECK(read_workload(o)->granted("servers") == 0);
-  o["status"].erase("admission");
-  CHECK(read_workload(o)->granted("workers") == 0);
-}
-
-TEST_CASE("Workloads of others are none of ours, and odd ones are as if empty") {
-  json o = object();
-  o["metadata"]["ownerReferences"][1]["controller"] = false;
-  CHECK_FALSE(read_workload(o));
-  o = object();
-  o["metadata"]["ownerReferences"][1]["apiVersion"] = "elasticdl.organic/v1";
-  CHECK_FALSE(read_workload(o));
-  CHECK_FALSE(read_workload(json()));
-  CHECK_FALSE(read_workload(json::array({1})));
-  o = object();
-  o["spec"] = 7;
-  o["status"] = json::array();
-  auto const w = read_workload(o);
-  REQUIRE(w);
-  CHECK(w->active);
-  CHECK(w->pod_sets.empty());
-  CHECK_FALSE(w->reserved());
-}
-
 TEST_CASE("a flavor's labels and tolerations come into a template, and a contradiction is named") {
   auto const flavor = read_flavor(R"({"spec": {"nodeLabels": {"disk": "ssd"}, "nodeTaints": [{"key": "spot"}],
                                       "tolerations": [{"key": "spot", "operator": "Exists"}]}})"_json);
