@@ -37,28 +37,27 @@ TEST_CASE("neighbours, storage that fails and damaged journals cost a job nothin
 }
 
 TEST_CASE("lost replies, altered records, and signals to all of a job or to its start cost it nothing") {
-  // Without TLS and with it, behind relays; and by one command.
-  for (bool const relays : {true, false})
-    for (bool const allreduce : {true, false}) {
-      std::uint64_t seed = 1;
-      chaos::plan p;
-      do
-        p = chaos::draw_plan(seed++, {.allreduce = allreduce,
-                                      .min_faults = 5,
-                                      .max_faults = 6,
-                                      .epochs_per_worker = 4,
-                                      .by_hand = relays,
-                                      .proxied = relays,
-                                      .signals = !relays,
-                                      .long_silences = false});
-      while (p.plain != (relays && allreduce));
-      chaos::outcome const o = chaos::trial(p, nullptr).run();
-      MESSAGE("seed " << p.seed << ", " << p.configuration() << ": " << o.faults.size() << " faults in "
-                      << o.seconds << " s");
-      CAPTURE(o.log);
-      for (std::string const& why : o.failures) FAIL_CHECK(why);
-      CHECK_FALSE(o.faults.empty());
-    }
+  // Servers behind relays, and all-reduce by one command.
+  for (bool const relays : {true, false}) {
+    std::uint64_t seed = 1;
+    chaos::plan p;
+    do
+      p = chaos::draw_plan(seed++, {.allreduce = !relays,
+                                    .min_faults = 5,
+                                    .max_faults = 6,
+                                    .epochs_per_worker = 4,
+                                    .by_hand = relays,
+                                    .proxied = relays,
+                                    .signals = !relays,
+                                    .long_silences = false});
+    while (p.plain);
+    chaos::outcome const o = chaos::trial(p, nullptr).run();
+    MESSAGE("seed " << p.seed << ", " << p.configuration() << ": " << o.faults.size() << " faults in "
+                    << o.seconds << " s");
+    CAPTURE(o.log);
+    for (std::string const& why : o.failures) FAIL_CHECK(why);
+    CHECK_FALSE(o.faults.empty());
+  }
 }
 
 // The node of the master, of a server and of a worker is cut off, trains on, writes checkpoints to the
