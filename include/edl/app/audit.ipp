@@ -15,6 +15,7 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/job/master/task_plan.hpp"
+#include "edl/job/train/setup/model_copy.hpp"
 
 namespace edl::app {
 namespace detail {
@@ -67,13 +68,13 @@ EDL_INLINE audit audit_checkpoint(std::string const& path) {
   audit a{.path = path, .job = {}, .epochs = {}};
   while (a.path.size() > 1 && a.path.ends_with('/')) a.path.pop_back();
   if (fs::path(a.path).filename() == "manifest.json") a.path = fs::path(a.path).parent_path().native();
-  if (std::error_code unknown; !fs::exists(a.path + "/manifest.json", unknown)) {
+  if (std::error_code unknown; !checkpoint::has_manifest(a.path)) {
     bool const file = fs::is_regular_file(a.path, unknown);
     auto const found = file ? checkpoint::checkpoint_search()
                             : checkpoint::find_checkpoint(a.path, checkpoint::check::checksums);
     if (!found.newest && !found.passed_over.empty()) throw error(found.warning());
-    bool const model =
-        file ? a.path.ends_with(".safetensors") : fs::exists(a.path + "/model.safetensors", unknown);
+    bool const model = file ? a.path.ends_with(".safetensors")
+                            : std::ranges::count(bucket::place(a.path).names(), "model.safetensors") > 0;
     if (!found.newest && model)
       throw error(
           fmt::format("{} holds a model but no account of records; name its job's --checkpoint_dir", path));
@@ -84,7 +85,8 @@ EDL_INLINE audit audit_checkpoint(std::string const& path) {
     a.passed_over = found.passed_over.empty() ? found.unfinished : found.warning();
   }
   checkpoint::verify_checkpoint(a.path);
-  checkpoint::manifest const m = checkpoint::read_manifest(a.path);
+  train::readable_model const here(a.path, {});
+  checkpoint::manifest const m = checkpoint::read_manifest(here.path());
   a.job = m.job;
   a.version = m.version;
   std::vector<master::shard> shards;
@@ -92,7 +94,7 @@ EDL_INLINE audit audit_checkpoint(std::string const& path) {
   master::task_plan const plan(shards,
                                {.records_per_task = m.records_per_task, .minibatch_size = m.minibatch_size});
   std::vector<std::map<std::uint32_t, epoch_account>> histories;
-  for (checkpoint::segment const& s : checkpoint::read_histories(a.path))
+  for (checkpoint::segment const& s : checkpoint::read_histories(here.path()))
     if (s.elements.size() > 0) histories.push_back(detail::account_of(s.ledger, plan, m.minibatch_size));
   epoch_account const untouched{.records = plan.records(), .left = plan.records()};
   for (std::uint32_t e = 0; e < m.epochs; ++e) a.epochs[e];

@@ -16,6 +16,7 @@
 #include <span>
 
 #include "edl/app/history.hpp"
+#include "edl/base/bucket/cache.hpp"
 #include "edl/base/checkpoint/directory.hpp"
 #include "edl/base/checkpoint/manifest.hpp"
 #include "edl/core/chart.hpp"
@@ -37,14 +38,14 @@ inline constexpr std::string_view of_metrics = "metrics.";
 inline constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
 /// The name of the job's checkpoints, or else of the directory.
-inline std::string job_of(std::string const& directory) {
+inline std::string job_of(bucket::place const& directory) {
   try {
     if (auto const newest = checkpoint::newest_valid(directory, checkpoint::check::sizes))
-      return checkpoint::read_manifest(*newest).job;
+      return checkpoint::read_manifest(directory.at(*newest)).job;
   } catch (std::exception const&) {  // a missing name is not worth an error
   }
   std::error_code unknown;
-  auto const whole = std::filesystem::absolute(directory, unknown).lexically_normal();
+  auto const whole = std::filesystem::absolute(directory.path(), unknown).lexically_normal();
   return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
 }
 
@@ -234,20 +235,19 @@ EDL_INLINE history history_from(std::string_view text, std::string const& job) {
 
 EDL_INLINE history read_history(std::string const& path) {
   std::error_code unknown;
-  bool const is_file = std::filesystem::is_regular_file(path, unknown);
+  bool const is_file = std::filesystem::is_regular_file(path, unknown) ||
+                       (bucket::names_objects(path) && path.ends_with(".jsonl"));
   std::string const file = is_file ? path : train::history_path(path);
-  if (!is_file && !std::filesystem::exists(file, unknown))
+  auto const slash = file.rfind('/');
+  bucket::place const directory(slash == file.npos ? "." : file.substr(0, slash));
+  auto const found = directory.read(file.substr(slash + 1), detail::longest_history_text);
+  if (!found && !is_file)
     throw error(
         fmt::format("{} has no history.jsonl: give the --checkpoint_dir of a job that has trained; a job "
                     "without --checkpoint_dir keeps no history",
                     path));
-  input_file const in(file);
-  if (in.size() > detail::longest_history_text)
-    throw error(fmt::format("{} has {} bytes, which is too large for a history", file, in.size()));
-  std::string text(std::size_t(in.size()), '\0');
-  in.read(0, std::as_writable_bytes(std::span(text)));
-  std::string const directory = is_file ? std::filesystem::path(path).parent_path().string() : path;
-  history h = history_from(text, detail::job_of(directory.empty() ? "." : directory));
+  if (!found) throw error(fmt::format("{}: no such file", file));
+  history h = history_from(found->content, detail::job_of(directory));
   for (std::string& note : h.notes) note = file + ": " + note;
   if (h.rows.empty()) throw error(fmt::format("{} has no line of a history", file));
   return h;

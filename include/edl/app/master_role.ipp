@@ -39,10 +39,11 @@ namespace detail {
 using namespace std::chrono_literals;
 
 /// The path of the journal that a master keeps for its successor: as the platform says, or beside the
-/// checkpoints.
+/// checkpoints, unless these are in a bucket.
 inline std::string journal_path(job const& j, process_environment const& s) {
   if (!s.journal.empty()) return s.journal;
-  return j.command == command::train && !j.checkpoints.checkpoint_dir.empty()
+  return j.command == command::train && !j.checkpoints.checkpoint_dir.empty() &&
+                 !bucket::names_objects(j.checkpoints.checkpoint_dir)
              ? j.checkpoints.checkpoint_dir + "/master.json"
              : "";
 }

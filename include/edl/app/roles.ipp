@@ -174,6 +174,7 @@ EDL_INLINE int run_server(train::program& p, arguments const& a, process_environ
        .ranges = count,
        .layout = p.layout,
        .delta_checkpoints = j.checkpoints.delta_checkpoints,
+       .checkpoints = train::checkpoints_of(j),
        .make =
            [&](std::uint32_t range) {
              return std::make_shared<ps::store>(train::store_options_of(j, p, *when, range, count));
@@ -347,6 +348,7 @@ EDL_INLINE int run_replica(worker_process& w) {
                     {.name = fmt::format("worker-{}", s.id),
                      .layout = p.layout,
                      .delta_checkpoints = j.checkpoints.delta_checkpoints,
+                     .checkpoints = train::checkpoints_of(j),
                      .make = [](std::uint32_t) -> std::shared_ptr<ps::store> {
                        throw error("a worker's copy of the model is not made by a call");
                      },

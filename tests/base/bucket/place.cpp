@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/bucket/unkind_store.hpp"
+#include "edl/base/bucket/cache.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/input_file.hpp"
 #include "scratch_directory.hpp"
@@ -33,7 +34,8 @@ TEST_CASE("a directory and a bucket keep the same files") {
   for (std::string const& path : {dir / "p", std::string("s3://box/p"), std::string("s3://box/p/")}) {
     CAPTURE(path);
     place const at(path, options(dir, double_));
-    CHECK(at.names() == (path[0] == 's' ? std::vector<std::string>{} : at.names()));
+    std::vector<std::string> const before = at.names();
+    CHECK(before == (path[0] == 's' ? std::vector<std::string>{"sub"} : std::vector<std::string>{}));
     at.check();
     std::string const large(2345, 'x');
     for (auto const& [name, text] : {std::pair{"a", std::string("one")}, {"b.csv", large}, {"a", "two"}})
@@ -43,6 +45,7 @@ TEST_CASE("a directory and a bucket keep the same files") {
       });
     CHECK(thrown([&] { at.write("c", [](std::string const&) { throw edl::error("full"); }); }) == "full");
     auto names = at.names();
+    std::erase(names, "sub");
     std::ranges::sort(names);
     CHECK(names == std::vector<std::string>{"a", "b.csv"});
     if (path[0] == 's') {
@@ -54,7 +57,7 @@ TEST_CASE("a directory and a bucket keep the same files") {
       CHECK(edl::input_file(path + "/b.csv").size() == large.size());
     }
     for (char const* name : {"a", "b.csv", "a"}) at.remove(name);
-    CHECK(at.names().empty());
+    CHECK(at.names() == before);
   }
   CHECK(double_.objects == std::map<std::string, std::string>{{"other/x", "x"}, {"p/sub/y", "y"}});
 }

@@ -46,6 +46,7 @@ class unkind_store {
   std::size_t page = 1000;                        ///< keys of a page of lists
   std::string user = "A";                         ///< whose requests are taken
   bool backwards = false;                         ///< keys of a page are out of order
+  bool conditions = true;                         ///< of writes hold, or are ignored
   std::map<std::string, std::string> sums = {};   ///< that are sent with an object that is read whole
   std::map<std::string, std::string> marks = {};  ///< what writes have drawn
   struct upload {
@@ -109,7 +110,8 @@ class unkind_store {
     std::string const path = edl::http::decoded(r.target.substr(0, mark));
     edl::http::request q;
     q.query = r.target.substr(std::min(mark + 1, r.target.size()));
-    if (path == "/box") return list(q.query, w);
+    if (path == "/box")
+      return r.target.find("?uploads=") == r.target.npos ? list(q.query, w) : begun_below(q, w);
     std::string const key = path.substr(5), id = q.parameter("uploadId");
     if (r.method == "POST" && id.empty()) return begin(key, r, w);
     if (!id.empty()) return go_on(id, q, r, w);
@@ -127,6 +129,7 @@ class unkind_store {
 
  private:
   bool holds(request const& r, std::string const& key, wire& w) {
+    if (!conditions) return true;
     bool const there = objects.contains(key);
     auto const wanted = r.field("If-Match");
     if (!wanted.empty() && !there) return refuse(w, 404, "NoSuchKey"), false;
@@ -144,6 +147,17 @@ class unkind_store {
 
   static void xml(std::string const& text, wire& w) {
     w.send("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text);
+  }
+
+  void begun_below(edl::http::request const& q, wire& w) {
+    std::string all;
+    std::size_t n = 0;
+    for (auto const& [id, one] : uploads)
+      if (one.key.starts_with(q.parameter("prefix")) && n++ < page)
+        all += "<Upload><Key>" + one.key + "</Key><UploadId>" + id + "</UploadId></Upload>";
+    xml("<ListMultipartUploadsResult><IsTruncated>" + std::string(n > page ? "true" : "false") +
+            "</IsTruncated>" + all + "</ListMultipartUploadsResult>",
+        w);
   }
 
   void begin(std::string const& key, request const& r, wire& w) {

@@ -7,10 +7,14 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
+#include <span>
 #include <system_error>
 #include <utility>
 
+#include "edl/base/bucket/cache.hpp"
 #include "edl/base/bucket/place.hpp"
+#include "edl/base/bucket/store.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -19,20 +23,32 @@
 
 namespace edl::bucket {
 
-EDL_INLINE place::place(std::string path, cache_options o) : path_(std::move(path)), options_(std::move(o)) {
-  if (!names_objects(path_)) return;
-  auto [bucket, key] = parts_of(path_);
-  prefix_ = key.empty() || key.ends_with('/') ? key : key + "/";
-  store_ = std::make_unique<store>(bucket, options_.store);
+EDL_INLINE place::place(std::string path) : place(std::move(path), cache_options()) {}
+
+EDL_INLINE place::place(std::string path, cache_options const& o)
+    : options_(std::make_shared<cache_options const>(o)) {
+  *this = at(std::move(path));
 }
 
-EDL_INLINE place::~place() = default;
-EDL_INLINE place::place(place&&) noexcept = default;
+EDL_INLINE place place::at(std::string path) const {
+  place other = *this;
+  other.path_ = std::move(path);
+  if (!names_objects(other.path_)) {
+    other.store_.reset();
+    return other;
+  }
+  while (other.path_.ends_with('/')) other.path_.pop_back();
+  auto const [bucket, key] = parts_of(other.path_);
+  other.prefix_ = key.empty() ? key : key + "/";
+  if (!store_ || store_->bucket() != bucket)
+    other.store_ = std::make_shared<store const>(bucket, options_->store);
+  return other;
+}
 
 EDL_INLINE void place::check() const {
   if (store_) {
     try {
-      durable_directory const tried(cache_directory(options_) + "/upload");  // never committed
+      durable_directory const tried(cache_directory(*options_) + "/upload");  // never committed
     } catch (error const& e) {
       throw error(
           fmt::format("{}; files are written there before they are uploaded: name another directory "
@@ -41,47 +57,133 @@ EDL_INLINE void place::check() const {
     }
     return store_->check_writable(prefix_ + "edl");
   }
-  storage_call("cannot create directory " + path_,
-               [&](auto& code) { return std::filesystem::create_directories(path_, code); });
+  create();
   if (::access(path_.c_str(), W_OK) != 0)
     throw error(fmt::format("{}: cannot write there: {}", path_, std::strerror(errno)));
 }
 
+EDL_INLINE void place::check_conditions(std::string const& name) const {
+  if (!store_) return;
+  replace(name, "", "");
+  if (replace(name, "", "") || replace(name, "", "\"0\""))
+    throw error(fmt::format(
+        "{}: the object store {} ignores conditions of writes (If-None-Match, If-Match), by which "
+        "two jobs would exclude each other: name a bucket of another store, or a directory",
+        path_, store_->endpoint()));
+}
+
+EDL_INLINE void place::create() const {
+  if (store_) return;
+  storage_call("cannot create directory " + path_,
+               [&](auto& code) { return std::filesystem::create_directories(path_, code); });
+}
+
 EDL_INLINE void place::write(std::string const& name,
                              std::function<void(std::string const& path)> const& how) const {
-  if (!store_) {
-    storage_call("cannot create directory " + path_,
-                 [&](auto& code) { return std::filesystem::create_directories(path_, code); });
-    return how(path_ + "/" + name);
-  }
-  std::string const local = cache_directory(options_) + "/upload";
-  remove_dead_temporaries(cache_directory(options_), "upload");
+  create();
+  if (!store_) return how(path_ + "/" + name);
+  std::string const local = cache_directory(*options_) + "/upload";
+  remove_dead_temporaries(cache_directory(*options_), "upload");
   durable_directory const temporary(local);  // never committed
   std::string const file = temporary.temporary() + "/" + name;
   how(file);
   store_->put(prefix_ + name, input_file(file));
 }
 
-EDL_INLINE std::vector<std::string> place::names() const {
-  std::vector<std::string> all;
+EDL_INLINE std::optional<place::text> place::read(std::string const& name, std::uint64_t most) const {
   if (store_) {
-    for (object const& o : store_->list(prefix_))
-      if (auto name = o.key.substr(prefix_.size()); name.find('/') == name.npos)
-        all.push_back(std::move(name));
-    return all;
+    auto found = store_->get(prefix_ + name, most);
+    if (!found) return std::nullopt;
+    return text{std::move(found->first), std::move(found->second.etag)};
   }
+  std::string const path = path_ + "/" + name;
+  try {
+    input_file const file(path);
+    if (file.size() > most)
+      throw error(fmt::format("{} has {} bytes, and cannot be what its name says", path, file.size()));
+    text found{std::string(std::size_t(file.size()), '\0'), {}};
+    file.read(0, std::as_writable_bytes(std::span(found.content)));
+    return found;
+  } catch (storage_error const& e) {
+    if (e.code() == ENOENT || e.code() == ENOTDIR) return std::nullopt;
+    throw;
+  }
+}
+
+EDL_INLINE std::optional<std::string> place::replace(std::string const& name, std::string_view content,
+                                                     std::string const& over,
+                                                     std::function<void()> const& last, forced much) const {
+  if (store_) {
+    if (last) last();
+    auto const made = store_->put(prefix_ + name, content, {.absent = over.empty(), .etag = over});
+    return made ? std::optional(made->etag) : std::nullopt;
+  }
+  durable_file file(path_ + "/" + name);
+  file.write(content);
+  if (last) last();
+  file.commit(much);
+  return std::string();
+}
+
+EDL_INLINE void place::put(std::string const& name, std::string_view content, forced much) const {
+  if (store_)
+    store_->put(prefix_ + name, content);
+  else
+    replace(name, content, {}, {}, much);
+}
+
+EDL_INLINE std::vector<std::string> place::names() const {
+  if (store_) {
+    std::set<std::string> all;
+    for (auto const& [name, tag] : objects()) all.insert(name.substr(0, name.find('/')));
+    return {all.begin(), all.end()};
+  }
+  std::vector<std::string> all;
   std::error_code code;
   for (std::filesystem::directory_iterator it(path_, code), end; !code && it != end; it.increment(code))
     all.push_back(it->path().filename().native());
-  if (code && code != std::errc::no_such_file_or_directory)
+  if (code && code != std::errc::no_such_file_or_directory && code != std::errc::not_a_directory)
     throw storage_error(code.value(), fmt::format("cannot read directory {}: {}", path_, code.message()));
   return all;
+}
+
+EDL_INLINE std::uint64_t place::size(std::string const& name) const {
+  if (!store_) return input_file(path_ + "/" + name).size();
+  auto const found = store_->find(prefix_ + name);
+  if (!found) throw error(fmt::format("{}/{}: no such object", path_, name));
+  return found->size;
+}
+
+EDL_INLINE std::vector<std::pair<std::string, std::string>> place::objects() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (object const& o : store_->list(prefix_)) all.emplace_back(o.key.substr(prefix_.size()), o.etag);
+  return all;
+}
+
+EDL_INLINE local_copy place::copy() const { return copy_of(path_ + "/", *options_); }
+
+EDL_INLINE bool place::link(std::string const& from, std::string const& name) const {
+  std::error_code failed;
+  if (!store_) std::filesystem::create_hard_link(from + "/" + name, path_ + "/" + name, failed);
+  return !store_ && !failed;
 }
 
 EDL_INLINE void place::remove(std::string const& name) const {
   if (store_) return store_->remove(prefix_ + name);
   storage_call(fmt::format("cannot remove {}/{}", path_, name),
                [&](auto& code) { return std::filesystem::remove(path_ + "/" + name, code); });
+}
+
+EDL_INLINE void place::remove_all() const {
+  if (store_)
+    for (auto const& [name, tag] : objects()) remove(name);
+  else
+    storage_call("cannot remove " + path_,
+                 [&](auto& code) { return std::filesystem::remove_all(path_, code); });
+}
+
+EDL_INLINE void place::abandon_uploads() const {
+  if (store_) store_->abandon_uploads(prefix_);
 }
 
 }  // namespace edl::bucket

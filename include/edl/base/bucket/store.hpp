@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "edl/base/bucket/account.hpp"
@@ -35,8 +36,9 @@ struct store_options {
 
 /// The objects of one bucket, by S3's interface over HTTP/1.1: AWS by the bucket's own host name, and any
 /// other endpoint by paths. It retries temporary failures with growing pauses: an unreachable or silent
-/// server, a broken connection, 429, 500 and 502 to 504 (SlowDown). Errors are edl::error, and name bucket,
-/// key, status, S3's code and request id, and the remedy; a temporary failure that lasts is storage_error.
+/// server, a broken connection, 429, 500 and 502 to 504 (SlowDown). If this machine's clock is wrong, it
+/// signs by the store's. Errors are edl::error, and name bucket, key, status, S3's code and request id, and
+/// the remedy; a temporary failure that lasts is storage_error.
 ///
 /// Everything that is written carries its SHA-256, which the store verifies and keeps. What is read whole is
 /// compared with the SHA-256 or CRC-32C that the store sends, if it sends one.
@@ -73,8 +75,14 @@ class store {
   /// Throws error if the account may not write an object of this key. Writes none.
   void check_writable(std::string const& key) const;
 
+  /// The whole content of an object of at most `most` bytes, and the object. Nothing: there is none.
+  std::optional<std::pair<std::string, object>> get(std::string const& key, std::uint64_t most) const;
+
   /// Removes an object, if there is one.
   void remove(std::string const& key) const;
+
+  /// Removes the parts of all uploads below `prefix` that have not been completed.
+  void abandon_uploads(std::string const& prefix) const;
 
  private:
   struct implementation;

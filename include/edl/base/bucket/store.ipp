@@ -48,6 +48,7 @@ inline constexpr char const* write_mark = "x-amz-meta-edl-write";
 struct refusal {
   int status = 0;
   std::string code, message, request, region;
+  std::time_t date = 0;  // of the store's clock; 0: unknown
 
   // 409: another writer is at it at the same time.
   bool passes() const {
@@ -149,8 +150,9 @@ struct store::implementation {
   store_options const set;
   mutable std::mutex mutex;
   mutable account now;
-  mutable std::time_t look_again = 0;  // seconds since 1970, for credentials
-  std::string path;                    // before a key
+  mutable std::time_t look_again = 0;           // seconds since 1970, for credentials
+  mutable std::atomic<std::time_t> behind = 0;  // seconds of this machine's clock behind the store's
+  std::string path;                             // before a key
   std::string endpoint;
   std::unique_ptr<http::client> line;
 
@@ -205,7 +207,7 @@ struct store::implementation {
   // Sends one request. A reply that is not 2xx fills `refused`. Throws `passing` if there is none.
   http::response_parser once(http::question q, std::string const& what, account const& with,
                              http::client::sink const& take, detail::refusal& refused) const {
-    sign(q, line->server().at.authority, with.who, with.region, set.now());
+    sign(q, line->server().at.authority, with.who, with.region, set.now() + behind);
     std::string body;
     bool sent = false;
     http::client::sink const sink = [&](http::response_parser const& head, std::string_view part) {
@@ -225,6 +227,9 @@ struct store::implementation {
     refused = {head.code(), detail::plain(detail::element(body, "Code")),
                detail::plain(detail::element(body, "Message")), std::string(head.field("x-amz-request-id")),
                std::string(head.field("x-amz-bucket-region"))};
+    std::tm date{};
+    if (::strptime(std::string(head.field("date")).c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date))
+      refused.date = ::timegm(&date);
     return head;
   }
 
@@ -237,7 +242,7 @@ struct store::implementation {
     auto const time = how.retries.value_or(set.retry_timeout);
     auto end = clock::now() + time;
     std::uint64_t before = progress;
-    bool renewed_once = false;
+    bool renewed_once = false, clock_set = false;
     for (int tries = 1;; ++tries) {
       account const with = known();
       detail::refusal refused;
@@ -255,6 +260,10 @@ struct store::implementation {
             refused.request.empty() ? "" : fmt::format(" (request {})", printable(refused.request, 100)),
             out.empty() ? "" : "; ", out);
         if (refused.expired() && !std::exchange(renewed_once, true) && renewed(with)) continue;
+        if (refused.code == "RequestTimeTooSkewed" && refused.date > 0 && !std::exchange(clock_set, true)) {
+          behind = refused.date - set.now();
+          continue;
+        }
         if (!refused.passes()) throw error(why);
       } catch (detail::passing const& e) {
         why = e.what();
@@ -571,6 +580,53 @@ EDL_INLINE std::optional<object> store::put(std::string const& key, input_file c
 EDL_INLINE void store::check_writable(std::string const& key) const {
   std::string const name = self_->name(key);
   self_->abandon(name, self_->begin(name, key, detail::new_mark()));
+}
+
+EDL_INLINE std::optional<std::pair<std::string, object>> store::get(std::string const& key,
+                                                                    std::uint64_t most) const {
+  std::string const what = self_->name(key);
+  std::string text;
+  std::optional<detail::sum_check> sum;
+  auto const make = [&] {
+    text.clear(), sum.reset();
+    return http::question{"GET", self_->target_of(key), {{"x-amz-checksum-mode", "ENABLED"}}};
+  };
+  auto const take = [&](http::response_parser const& head, std::string_view part) {
+    if (part.size() > most - text.size())
+      throw error(fmt::format("{}: it has more than {} bytes, and cannot be what its name says", what, most));
+    if (!sum) sum.emplace().begin(head);
+    sum->add(part);
+    text += part;
+    return true;
+  };
+  auto const head = self_->ask(make, what, take, 0, {.known = {404}});
+  if (head.code() == 404) return std::nullopt;
+  if (sum) sum->end(what);
+  std::uint64_t const size = text.size();
+  return std::pair(std::move(text), object{key, size, std::string(head.field("etag"))});
+}
+
+EDL_INLINE void store::abandon_uploads(std::string const& prefix) const {
+  std::string const what = self_->name(prefix), base = self_->target_of("");
+  auto const target = base.size() > 1 ? base.substr(0, base.size() - 1) : base;
+  for (int page = 0; page < int(detail::most_empty_pages); ++page) {
+    auto const text = self_
+                          ->post(what,
+                                 {"GET", fmt::format("{}?uploads=&max-uploads=50&prefix={}", target,
+                                                     http::percent_encoded(prefix))},
+                                 {})
+                          .second;
+    std::string_view rest = text;
+    for (std::string_view one; !(one = detail::element(rest, "Upload")).empty();) {
+      rest = rest.substr(std::size_t(one.data() + one.size() - rest.data()));
+      auto const key = detail::plain(detail::element(one, "Key"));
+      if (!key.starts_with(prefix)) throw error(what + ": the list of uploads has another key");
+      self_->abandon(what,
+                     fmt::format("{}?uploadId={}", self_->target_of(key),
+                                 http::percent_encoded(detail::plain(detail::element(one, "UploadId")))));
+    }
+    if (detail::element(text, "IsTruncated") != "true") return;
+  }
 }
 
 EDL_INLINE void store::remove(std::string const& key) const {

@@ -49,14 +49,13 @@ struct checkpoint_part {
 std::string checkpoint_path(std::string const& directory, std::uint64_t version);
 
 /// Creates the directory of a new checkpoint, and returns the files of earlier attempts in it, which
-/// `commit_checkpoint` removes. An existing checkpoint stays valid until then. `path`: from
-/// `checkpoint_path`.
-std::vector<std::string> begin_checkpoint(std::string const& path);
+/// `commit_checkpoint` removes. An existing checkpoint stays valid until then.
+std::vector<std::string> begin_checkpoint(bucket::place const& to);
 
 /// Writes a server's file, under a temporary name first, and syncs it to disk. On failure (e.g. a full disk)
 /// it throws edl::error with the reason, and the file does not exist. Thread safety: safe for different
 /// servers.
-manifest::file write_part(std::string const& path, parameter_layout const& layout,
+manifest::file write_part(bucket::place const& to, parameter_layout const& layout,
                           checkpoint_part const& part);
 
 /// Throws if this process must not write any more (`directory_lock::check`).
@@ -64,9 +63,10 @@ using permission = std::function<void()>;
 
 /// The last step: `contents.files` are the results of `write_part` on every server, in order. Throws if a
 /// file is missing or has another size. Calls `allowed` last, immediately before the rename, which fails if
-/// another process has removed the temporary file. Then it removes the files of `earlier` attempts that
+/// another process has removed the temporary file. In a bucket it fails if another process has written a
+/// manifest since `allowed` was called. Then it removes the files of `earlier` attempts that
 /// `contents` does not name.
-void commit_checkpoint(std::string const& path, manifest const& contents,
+void commit_checkpoint(bucket::place const& to, manifest const& contents,
                        std::span<std::string const> earlier = {}, permission const& allowed = {});
 
 /// Whether a name is that of a server's file, from this or an older version of the program.

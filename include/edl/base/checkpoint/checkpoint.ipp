@@ -4,13 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <utility>
 
 #include "edl/base/checkpoint/checkpoint.hpp"
@@ -21,8 +17,6 @@
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/input_file.hpp"
-#include "edl/core/storage_call.hpp"
 
 namespace edl::checkpoint {
 namespace detail {
@@ -135,21 +129,16 @@ EDL_INLINE bool is_part(std::string_view name) {
   return name.find("-of-") != name.npos && name.find_first_not_of("0123456789abcdef-o") == name.npos;
 }
 
-EDL_INLINE std::vector<std::string> begin_checkpoint(std::string const& path) {
-  storage_call("cannot create directory " + path,
-               [&](auto& code) { return std::filesystem::create_directories(path, code); });
-  std::error_code code;
-  std::vector<std::string> earlier;
-  for (std::filesystem::directory_iterator it(path, code), end; !code && it != end; it.increment(code))
-    if (std::string const name = it->path().filename(); is_part(name) || is_temporary(name))
-      earlier.push_back(name);
-  if (code)
-    throw storage_error(code.value(), fmt::format("cannot read directory {}: {}", path, code.message()));
+EDL_INLINE std::vector<std::string> begin_checkpoint(bucket::place const& to) {
+  to.create();
+  auto earlier = to.names();
+  std::erase_if(earlier, [](std::string const& name) { return !is_part(name) && !is_temporary(name); });
   return earlier;
 }
 
-EDL_INLINE manifest::file write_part(std::string const& path, parameter_layout const& layout,
+EDL_INLINE manifest::file write_part(bucket::place const& to, parameter_layout const& layout,
                                      checkpoint_part const& part) {
+  std::string const& path = to.path();
   element_range const all = part.elements;
   std::size_t const parameters = detail::parameters_in(layout, all);
   auto const fail = [&](std::string_view what) {
@@ -203,33 +192,31 @@ EDL_INLINE manifest::file write_part(std::string const& path, parameter_layout c
   manifest::file written{.name = detail::new_part_name("variables", part.server, part.servers),
                          .version = part.version,
                          .ledger = detail::common_ledger(part.segments)};
-  durable_file file(path + "/" + written.name);
-  write_safetensors(file, tensors, metadata);
-  file.commit();
-  written.bytes = file.size();
-  written.crc32 = file.crc32();
+  detail::write_file(to, written, tensors, metadata);
   return written;
 }
 
-EDL_INLINE void commit_checkpoint(std::string const& path, manifest const& contents,
+EDL_INLINE void commit_checkpoint(bucket::place const& to, manifest const& contents,
                                   std::span<std::string const> earlier, permission const& allowed) {
-  if (contents.files.empty()) throw error(fmt::format("cannot complete {}: no server has written", path));
+  if (contents.files.empty())
+    throw error(fmt::format("cannot complete {}: no server has written", to.path()));
   for (auto const& f : contents.files)
-    if (auto const size = input_file(path + "/" + f.name).size(); size != f.bytes)
-      throw error(fmt::format("cannot complete {}: {} has {} bytes, but its server wrote {}", path, f.name,
-                              size, f.bytes));
-  durable_file file(path + "/manifest.json");
-  file.write(to_json(contents));
-  if (allowed) allowed();
-  file.commit();
-  sync_directory(path + "/..");  // the parent of the checkpoint's directory
+    if (auto const size = to.size(f.name); size != f.bytes)
+      throw error(fmt::format("cannot complete {}: {} has {} bytes, but its server wrote {}", to.path(),
+                              f.name, size, f.bytes));
+  // A successor that has claimed the place since `allowed` replaces this object before it removes parts.
+  auto const before = to.in_bucket() ? detail::manifest_text(to) : std::nullopt;
+  if (!to.replace("manifest.json", to_json(contents), before ? before->tag : "", allowed))
+    throw error(
+        fmt::format("cannot complete {}: another process has written its manifest meanwhile", to.path()));
+  if (!to.in_bucket()) sync_directory(to.path() + "/..");  // the parent of the checkpoint's directory
   // None of these files belongs to a later attempt, however long this process has been suspended since it
   // listed them.
   for (std::string const& name : earlier)
-    if (std::ranges::find(contents.files, name, &manifest::file::name) == contents.files.end()) {
-      std::error_code ignored;  // a leftover does no harm
-      std::filesystem::remove(path + "/" + name, ignored);
-    }
+    if (std::ranges::find(contents.files, name, &manifest::file::name) == contents.files.end()) try {
+        to.remove(name);
+      } catch (error const&) {  // a leftover does no harm
+      }
 }
 
 EDL_INLINE std::vector<segment> read_range(std::string const& path, parameter_layout const& layout,

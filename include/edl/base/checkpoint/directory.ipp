@@ -6,14 +6,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <functional>
-#include <span>
+#include <map>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "edl/base/bucket/cache.hpp"
 #include "edl/base/checkpoint/directory.hpp"
 #include "edl/base/checkpoint/manifest.hpp"
 #include "edl/core/durable_file.hpp"
@@ -37,30 +40,47 @@ EDL_INLINE std::optional<std::uint64_t> version_of(std::string_view name) {
   return canonical ? number_from<std::uint64_t>(name) : std::nullopt;
 }
 
-/// The `version-N` in a directory, newest first.
-EDL_INLINE std::vector<std::pair<std::uint64_t, std::string>> versions_in(std::string const& directory) {
-  std::vector<std::pair<std::uint64_t, std::string>> found;
-  std::error_code code;
-  std::filesystem::directory_iterator it(directory, code);
-  if (code == std::errc::no_such_file_or_directory) return found;
-  for (; !code && it != std::filesystem::directory_iterator{}; it.increment(code))
-    if (auto const version = version_of(it->path().filename().string()))
-      found.emplace_back(*version, it->path().string());
-  if (code)
-    throw storage_error(code.value(), fmt::format("cannot read directory {}: {}", directory, code.message()));
-  std::sort(found.rbegin(), found.rend());
+inline constexpr std::uint64_t longest_epoch = 1 << 12;  // bytes
+inline constexpr std::string_view epoch_name = ".edl-epoch", aside = "set-aside";
+
+/// Names the manifest of a version in a bucket, so that another one is not set aside with it.
+EDL_INLINE std::string mark_of(std::uint64_t version, std::string tag) {
+  std::erase_if(tag, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)) && c != '-'; });
+  return fmt::format("version-{}.{}", version, tag);
+}
+
+using numbered_place = std::pair<std::uint64_t, bucket::place>;
+
+/// The `version-N` in a directory that are not set aside, newest first.
+EDL_INLINE std::vector<numbered_place> versions_in(bucket::place const& directory) {
+  std::map<std::uint64_t, std::string, std::greater<>> tags;  // of manifests in a bucket
+  std::set<std::string> marks;
+  if (!directory.in_bucket())
+    for (std::string const& name : directory.names())
+      if (auto const version = version_of(name)) tags[*version];
+  if (directory.in_bucket())
+    for (auto const& [name, tag] : directory.objects()) {
+      auto const slash = name.find('/');
+      if (slash == name.npos) continue;
+      std::string const folder = name.substr(0, slash), file = name.substr(slash + 1);
+      if (auto const version = version_of(folder))
+        if (std::string& its = tags[*version]; file == "manifest.json") its = tag;
+      if (folder == aside) marks.insert(file);
+    }
+  std::vector<numbered_place> found;
+  for (auto const& [version, tag] : tags)
+    if (!marks.contains(mark_of(version, tag)))
+      found.emplace_back(version, directory.below(fmt::format("version-{}", version)));
   return found;
 }
 
 struct listed_checkpoint {
   std::uint64_t version = 0;
-  std::string path;
+  bucket::place path;
   std::optional<position> at;  // nothing: its manifest is missing or unreadable
 };
 
-inline constexpr std::string_view epoch_file = "/.edl-epoch", aside = "/set-aside";
-
-EDL_INLINE std::optional<position> position_of(std::string const& checkpoint) try {
+EDL_INLINE std::optional<position> position_of(bucket::place const& checkpoint) try {
   return read_manifest(checkpoint).at();
 } catch (error const&) {
   return std::nullopt;
@@ -68,7 +88,7 @@ EDL_INLINE std::optional<position> position_of(std::string const& checkpoint) tr
 
 /// The `version-N` in a directory, newest first. One whose position is unknown counts as of the newest
 /// history.
-EDL_INLINE std::vector<listed_checkpoint> by_position(std::string const& directory) {
+EDL_INLINE std::vector<listed_checkpoint> by_position(bucket::place const& directory) {
   std::vector<listed_checkpoint> all;
   std::uint64_t newest = 0;
   for (auto& [version, path] : versions_in(directory)) {
@@ -84,7 +104,7 @@ EDL_INLINE std::vector<listed_checkpoint> by_position(std::string const& directo
 
 /// The checkpoint of the highest version, if it is of the epoch that was claimed last. That is the common
 /// case; it is then the newest, and no other manifest need be read.
-EDL_INLINE std::optional<std::string> top_of_epoch(std::string const& directory) try {
+EDL_INLINE std::optional<bucket::place> top_of_epoch(bucket::place const& directory) try {
   auto const all = versions_in(directory);
   if (all.empty()) return std::nullopt;
   auto const at = position_of(all.front().second);
@@ -95,22 +115,25 @@ EDL_INLINE std::optional<std::string> top_of_epoch(std::string const& directory)
   return std::nullopt;
 }
 
-/// Moves a checkpoint out of the way: one rename to a free name that no reader looks for.
-EDL_INLINE std::string move_aside(std::string const& directory, listed_checkpoint const& one) {
-  std::string const to = directory + std::string(aside);
-  storage_call("cannot create directory " + to,
-               [&](auto& code) { return std::filesystem::create_directories(to, code); });
-  std::string const name = fmt::format("{}/version-{}.epoch-{}", to, one.version,
+/// Moves a checkpoint out of the way: one rename to a free name that no reader looks for. In a bucket that
+/// name marks it.
+EDL_INLINE void move_aside(bucket::place const& directory, listed_checkpoint const& one) {
+  bucket::place const to = directory.below(std::string(aside));
+  if (directory.in_bucket()) {
+    auto const manifest = manifest_text(one.path);
+    return to.put(mark_of(one.version, manifest ? manifest->tag : ""), "");
+  }
+  to.create();
+  std::string const name = fmt::format("{}/version-{}.epoch-{}", to.path(), one.version,
                                        one.at ? std::to_string(epoch_of(one.at->generation)) : "unknown");
   std::string target = name;
   std::error_code code;
   for (int again = 2; std::filesystem::exists(target, code); ++again)
     target = fmt::format("{}.{}", name, again);
-  storage_call("cannot set " + one.path + " aside",
-               [&](auto& failed) { std::filesystem::rename(one.path, target, failed); });
-  sync_directory(to);
-  sync_directory(directory);
-  return target;
+  storage_call("cannot set " + one.path.path() + " aside",
+               [&](auto& failed) { std::filesystem::rename(one.path.path(), target, failed); });
+  sync_directory(to.path());
+  sync_directory(directory.path());
 }
 
 /// The version of a checkpoint that was set aside.
@@ -118,29 +141,33 @@ EDL_INLINE std::optional<std::uint64_t> version_aside(std::string_view name) {
   return version_of(name.substr(0, name.find('.')));
 }
 
-EDL_INLINE void remove_passed(std::string const& directory, std::uint64_t newest, permission const& allowed) {
-  std::error_code code;
-  std::vector<std::string> passed;
-  for (std::filesystem::directory_iterator it(directory + std::string(aside), code), end; !code && it != end;
-       it.increment(code))
-    if (auto const v = version_aside(it->path().filename().native()); v && *v < newest)
-      passed.push_back(it->path().native());
-  for (std::string const& path : passed) {
-    if (allowed) allowed();
-    std::filesystem::remove_all(path, code);
-  }
+EDL_INLINE void remove_passed(bucket::place const& directory, std::uint64_t newest,
+                              permission const& allowed) {
+  bucket::place const from = directory.below(std::string(aside));
+  auto const all = from.names();
+  auto const versions = all.empty() ? std::vector<numbered_place>() : versions_in(directory);
+  for (std::string const& name : all) try {
+      auto const v = version_aside(name);
+      if (!v || *v >= newest) continue;
+      if (allowed) allowed();
+      // The version may be a checkpoint of the new history by now.
+      if (directory.in_bucket() && std::ranges::find(versions, *v, &numbered_place::first) == versions.end())
+        directory.below(fmt::format("version-{}", *v)).remove_all();
+      directory.in_bucket() ? from.remove(name) : from.below(name).remove_all();
+    } catch (storage_error const&) {  // another time
+    }
 }
 
 /// The message about versions that were set aside.
 EDL_INLINE std::string told_aside(std::vector<std::string> const& versions, std::string const& directory,
                                   std::string_view why) {
   if (versions.empty()) return {};
-  return fmt::format("{} of version {} {} set aside, in {}{}: {}",
+  return fmt::format("{} of version {} {} set aside, in {}/{}: {}",
                      versions.size() == 1 ? "the checkpoint" : "checkpoints", fmt::join(versions, ", "),
                      versions.size() == 1 ? "is" : "are", directory, aside, why);
 }
 
-EDL_INLINE bool is_checkpoint(std::string const& path, check how) {
+EDL_INLINE bool is_checkpoint(bucket::place const& path, check how) {
   try {
     verify_checkpoint(path, how);
     return true;
@@ -153,68 +180,70 @@ EDL_INLINE bool is_checkpoint(std::string const& path, check how) {
 }
 
 /// Removes the manifest first: a partly removed checkpoint then no longer counts as one.
-EDL_INLINE void remove_checkpoint(std::string const& path) {
-  std::error_code code;
-  if (std::filesystem::remove(path + "/manifest.json", code)) sync_directory(path);
-  if (!code) std::filesystem::remove_all(path, code);
-  if (code) throw error(fmt::format("cannot remove {}: {}", path, code.message()));
+EDL_INLINE void remove_checkpoint(bucket::place const& path) {
+  path.remove("manifest.json");
+  if (!path.in_bucket()) sync_directory(path.path());
+  path.remove_all();
 }
 
 }  // namespace detail
 
-EDL_INLINE void verify_checkpoint(std::string const& path, check how) {
+EDL_INLINE void verify_checkpoint(bucket::place const& path, check how) {
+  if (path.in_bucket() && how == check::checksums) {
+    verify_checkpoint(path, check::sizes);
+    auto const copy = path.copy();
+    return verify_checkpoint(copy.path(), how);
+  }
   manifest const contents = read_manifest(path);
   for (auto const& listed : contents.files) {
-    input_file const file(path + "/" + listed.name);
-    if (file.size() != listed.bytes)
-      throw error(
-          fmt::format("{} has {} bytes, but its manifest gives {}", file.path(), file.size(), listed.bytes));
-    if (how == check::checksums && file.crc32() != listed.crc32)
+    std::string const name = path.path() + "/" + listed.name;
+    if (auto const size = path.size(listed.name); size != listed.bytes)
+      throw error(fmt::format("{} has {} bytes, but its manifest gives {}", name, size, listed.bytes));
+    if (how == check::checksums && input_file(name).crc32() != listed.crc32)
       throw error(fmt::format(
-          "{} is damaged: its CRC-32 is not that of its manifest; use an older checkpoint", file.path()));
+          "{} is damaged: its CRC-32 is not that of its manifest; use an older checkpoint", name));
   }
 }
 
-EDL_INLINE claimed_epoch read_epoch(std::string const& directory) {
-  std::string const path = directory + std::string(detail::epoch_file);
-  std::error_code code;
-  if (!std::filesystem::exists(path, code) && !code) return {};
-  input_file const file(path);
-  std::string text(std::min<std::uint64_t>(file.size(), 64), '\0');
-  file.read(0, std::as_writable_bytes(std::span(text)));
-  std::string_view const line = trimmed(text);
+EDL_INLINE claimed_epoch read_epoch(bucket::place const& directory) {
+  auto const found = directory.read(std::string(detail::epoch_name), detail::longest_epoch);
+  if (!found) return {};
+  std::string_view const line = trimmed(found->content);
   std::string_view const number = line.substr(0, line.find(' '));
   return {std::min(number_from<std::uint64_t>(std::string(number)).value_or(0), most_epoch),
-          std::string(trimmed(line.substr(number.size())))};
+          std::string(trimmed(line.substr(number.size()))), found->tag};
 }
 
-EDL_INLINE void write_epoch(std::string const& directory, claimed_epoch const& what) {
-  replace_file(directory + std::string(detail::epoch_file), fmt::format("{} {}\n", what.epoch, what.owner));
+EDL_INLINE bool write_epoch(bucket::place const& directory, claimed_epoch const& what) {
+  return directory
+      .replace(std::string(detail::epoch_name), fmt::format("{} {}\n", what.epoch, what.owner), what.tag)
+      .has_value();
 }
 
-EDL_INLINE checkpoint_search find_checkpoint(std::string const& directory, check how, unreadable what) {
+EDL_INLINE checkpoint_search find_checkpoint(bucket::place const& directory, check how, unreadable what) {
   checkpoint_search found;
   if (auto const top = detail::top_of_epoch(directory)) try {
       verify_checkpoint(*top, how);
-      found.newest = *top;
+      found.newest = top->path();
       return found;
     } catch (error const&) {  // reported below
     }
   std::string unfinished;
   for (auto const& [version, path, at] : detail::by_position(directory)) try {
-      std::error_code code;
-      if (!std::filesystem::exists(path + "/manifest.json", code) && !code) {
-        if (unfinished.empty() && !std::filesystem::is_empty(path, code) && !code) unfinished = path;
+      if (!at && !has_manifest(path)) {
+        if (unfinished.empty() &&
+            std::ranges::any_of(path.names(), [](auto const& n) { return n != "manifest.json"; }))
+          unfinished = path.path();
         continue;
       }
       verify_checkpoint(path, how);
-      found.newest = path;
+      found.newest = path.path();
       break;
     } catch (storage_error const& e) {
       if (what == unreadable::refused && e.may_pass()) throw;
-      found.passed_over.push_back({path, e.what()});
+      found.passed_over.push_back({path.path(), e.what()});
     } catch (error const& e) {
-      found.passed_over.push_back({path, e.what()});
+      found.passed_over.push_back({path.path(), e.what()});
     }
   if (!unfinished.empty())
     found.unfinished =
@@ -235,46 +264,55 @@ EDL_INLINE std::string checkpoint_search::warning() const {
                      newest ? fmt::format("using {} instead", *newest) : "no older one exists");
 }
 
-EDL_INLINE std::optional<std::string> newest_valid(std::string const& directory, check how) {
+EDL_INLINE std::optional<std::string> newest_valid(bucket::place const& directory, check how) {
   return find_checkpoint(directory, how).newest;
 }
 
-EDL_INLINE std::vector<std::string> valid_checkpoints(std::string const& directory, check how) {
+EDL_INLINE std::vector<std::string> valid_checkpoints(bucket::place const& directory, check how) {
   std::vector<std::string> all;
   for (auto const& [version, path, at] : detail::by_position(directory)) try {
-      if (detail::is_checkpoint(path, how)) all.push_back(path);
+      if (detail::is_checkpoint(path, how)) all.push_back(path.path());
     } catch (storage_error const&) {
     }
   return all;
 }
 
-EDL_INLINE void remove_litter(std::string const& directory, bool uncommitted) {
+EDL_INLINE void remove_litter(bucket::place const& directory, bool uncommitted) {
+  bool const remote = directory.in_bucket();
+  if (remote && !uncommitted) return;
   for (auto const& [version, path] : detail::versions_in(directory)) try {
-      remove_dead_temporaries(path);
+      if (!remote) remove_dead_temporaries(path.path());
       if (!uncommitted) continue;
-      std::vector<std::string> parts;
-      std::error_code code, kept;
-      for (std::filesystem::directory_iterator it(path, code), end; !code && it != end; it.increment(code)) {
-        std::string const name = it->path().filename();
-        if (is_part(name)) parts.push_back(name);
-        // The temporary of a superseded master that was suspended: without it, that master cannot complete a
-        // manifest any more whose parts are removed here.
-        if (is_temporary(name) && name.starts_with(".manifest.json."))
-          if (std::error_code failed; !std::filesystem::remove(it->path(), failed) && failed) kept = failed;
-      }
-      if (kept) continue;
-      bool const complete = std::filesystem::exists(path + "/manifest.json", code) || code;
+      auto const names = path.names();
+      // The temporary of a superseded master that was suspended: without it, that master cannot complete a
+      // manifest any more whose parts are removed here.
+      for (std::string const& name : names)
+        if (is_temporary(name) && name.starts_with(".manifest.json.")) path.remove(name);
+      auto const complete = detail::manifest_text(path);
+      bool const empty = remote && (!complete || detail::is_empty(*complete));
       std::vector<manifest::file> const named =
-          complete ? read_manifest(path).files : std::vector<manifest::file>();
-      for (std::string const& name : parts)
-        if (std::ranges::find(named, name, &manifest::file::name) == named.end())
-          std::filesystem::remove(path + "/" + name, code);
-      if (!complete) ::rmdir(path.c_str());  // does nothing if it is not empty, or not a directory
+          complete && !empty ? read_manifest(path).files : std::vector<manifest::file>();
+      std::vector<std::string> parts;
+      for (std::string const& name : names)
+        if (is_part(name) && std::ranges::find(named, name, &manifest::file::name) == named.end())
+          parts.push_back(name);
+      // In a bucket that master fails by the tag of the object that it knows.
+      if (remote && !parts.empty() &&
+          !path.replace("manifest.json", (complete ? complete->content : "") + "\n",
+                        complete ? complete->tag : ""))
+        continue;
+      for (std::string const& name : parts) path.remove(name);
+      if (!complete && !remote)
+        ::rmdir(path.path().c_str());  // does nothing if it is not empty, or no directory
     } catch (error const&) {
     }
+  try {
+    directory.abandon_uploads();
+  } catch (error const&) {  // leftovers do no harm
+  }
 }
 
-EDL_INLINE void prune(std::string const& directory, std::uint64_t keep, permission const& allowed) {
+EDL_INLINE void prune(bucket::place const& directory, std::uint64_t keep, permission const& allowed) {
   if (keep == 0) return;
   std::uint64_t kept = 0, newest = 0;
   for (auto const& [version, path, at] : detail::by_position(directory)) {
@@ -297,7 +335,7 @@ EDL_INLINE void prune(std::string const& directory, std::uint64_t keep, permissi
   detail::remove_passed(directory, newest, allowed);
 }
 
-EDL_INLINE std::string set_aside_newer(std::string const& directory, std::uint64_t newest,
+EDL_INLINE std::string set_aside_newer(bucket::place const& directory, std::uint64_t newest,
                                        permission const& allowed) {
   std::vector<std::string> moved;
   for (auto const& [version, path] : detail::versions_in(directory))
@@ -306,10 +344,11 @@ EDL_INLINE std::string set_aside_newer(std::string const& directory, std::uint64
       detail::move_aside(directory, {version, path, detail::position_of(path)});
       moved.push_back(std::to_string(version));
     }
-  return detail::told_aside(moved, directory, "they may be wrong, and the job goes back to an older version");
+  return detail::told_aside(moved, directory.path(),
+                            "they may be wrong, and the job goes back to an older version");
 }
 
-EDL_INLINE std::string set_aside_strays(std::string const& directory, permission const& allowed) {
+EDL_INLINE std::string set_aside_strays(bucket::place const& directory, permission const& allowed) {
   std::vector<std::string> moved;
   if (detail::top_of_epoch(directory)) return {};
   std::optional<position> newest;
@@ -326,11 +365,11 @@ EDL_INLINE std::string set_aside_strays(std::string const& directory, permission
     moved.push_back(std::to_string(one.version));
   }
   return detail::told_aside(
-      moved, directory,
+      moved, directory.path(),
       fmt::format("the job has left their line, and goes on from version {}", newest ? newest->version : 0));
 }
 
-EDL_INLINE std::uint64_t newest_epoch(std::string const& directory) {
+EDL_INLINE std::uint64_t newest_epoch(bucket::place const& directory) {
   std::uint64_t newest = read_epoch(directory).epoch;
   for (detail::listed_checkpoint const& one : detail::by_position(directory))
     if (one.at) newest = std::max(newest, epoch_of(one.at->generation));

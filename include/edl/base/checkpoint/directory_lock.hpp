@@ -11,12 +11,13 @@
 #include <string>
 #include <thread>
 
+#include "edl/base/bucket/place.hpp"
 #include "edl/core/error.hpp"
 
 namespace edl::checkpoint {
 
 struct lock_options {
-  std::string directory;    ///< exists
+  bucket::place directory;  ///< exists
   std::string description;  ///< its name in errors, e.g. "--checkpoint_dir=checkpoints"
   std::string job;          ///< the holder's, for others' errors
 
@@ -25,7 +26,7 @@ struct lock_options {
 
   std::chrono::milliseconds beat{2'000};      ///< interval of the holder's heartbeat
   std::chrono::milliseconds timeout{15'000};  ///< without a heartbeat for this long a holder counts as dead
-  std::chrono::milliseconds look{50};         ///< interval of a waiter's checks
+  std::chrono::milliseconds look{50};  ///< interval of a waiter's checks; of a bucket ten times as long
 
   /// Called once with what it waits for, if it waits.
   std::function<void(std::string const&)> tell = {};
@@ -45,6 +46,9 @@ struct directory_taken : error {
 /// - a text that names the holder, which rewrites it at every `beat`, for file systems whose locks other
 ///   machines do not see. A process that finds another machine's text watches it for `timeout`: if it
 ///   changes, the job lives; otherwise it takes the directory over.
+///
+/// A bucket has only the text. Each write of it requires that the object is still the holder's last one, so
+/// of two processes that take the directory over one fails at once. A store that ignores that is refused.
 ///
 /// A holder that was suspended for longer than `timeout` may have lost the directory to another machine;
 /// `check` detects that. Thread safety: `check` and `lost` are safe on any thread.
@@ -85,8 +89,9 @@ class directory_lock {
   void acquire();
   void watch_foreign(bool decides);
   std::string text() const;
-  std::optional<holder> read(std::string* raw = nullptr) const { return read_from(fd_, raw); }
-  std::optional<holder> read_from(int fd, std::string* raw = nullptr) const;
+  std::optional<holder> read(std::string* raw = nullptr, std::string* tag = nullptr) const;
+  static std::optional<holder> read_text(std::string const& all, std::string* raw = nullptr);
+  std::string bytes_of(int fd) const;
   void write(std::string const& content) const;
   [[noreturn]] void refuse(std::optional<holder> const& by) const;
   std::string describe(std::optional<holder> const& by) const;
@@ -96,7 +101,8 @@ class directory_lock {
   void check_text() const;
 
   lock_options options_;
-  int fd_ = -1;
+  int fd_ = -1;              // of a directory
+  mutable std::string tag_;  // of the text in a bucket that this process has seen or written last
   holder self_;
   mutable std::mutex mutex_, text_mutex_;
   std::condition_variable changed_;

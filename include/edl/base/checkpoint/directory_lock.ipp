@@ -59,14 +59,17 @@ EDL_INLINE std::string host_name() {
 }  // namespace detail
 
 EDL_INLINE directory_lock::directory_lock(lock_options options) : options_(std::move(options)) {
-  std::string const path = options_.directory + "/.edl-lock";
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (fd_ < 0)
+  std::string const path = options_.directory.path() + "/.edl-lock";
+  if (options_.directory.in_bucket()) {
+    options_.look *= 10;
+    options_.directory.check_conditions(".edl-conditions");
+  } else if (fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666); fd_ < 0) {
     throw storage_error(errno, fmt::format("cannot open {}: {}", path, edl::detail::file_reason(errno)));
+  }
   try {
     acquire();
   } catch (...) {
-    ::close(std::exchange(fd_, -1));
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
     throw;
   }
   keeper_ = std::thread([this] { keep(); });
@@ -82,14 +85,17 @@ EDL_INLINE directory_lock::~directory_lock() {
     keeper_.join();
     if (options_.holder != lock_options::part::master) try {
         // If this fails, the next holder finds out by the locks, or by the text that no longer changes.
-        if (auto const now = read(); now && now->owner == self_.owner && ::ftruncate(fd_, 0) != 0) write("");
+        if (auto const now = read();
+            now && now->owner == self_.owner && (fd_ < 0 || ::ftruncate(fd_, 0) != 0))
+          write("");
       } catch (error const&) {
       }
   }
-  ::close(fd_);
+  if (fd_ >= 0) ::close(fd_);
 }
 
 EDL_INLINE directory_lock::grip directory_lock::seize(int which, int fd) const {
+  if (fd < 0) return grip::unsupported;
   struct flock wanted{};
   wanted.l_type = F_WRLCK;
   wanted.l_whence = SEEK_SET;
@@ -104,7 +110,7 @@ EDL_INLINE directory_lock::grip directory_lock::seize(int which, int fd) const {
 
 EDL_INLINE void directory_lock::acquire() {
   using part = lock_options::part;
-  self_.machine = options_.machine.empty() ? detail::machine_of(fd_) : options_.machine;
+  self_.machine = options_.machine.empty() && fd_ >= 0 ? detail::machine_of(fd_) : options_.machine;
   bool decides = true;
   if (options_.holder != part::master) {
     grip const got = seize(0, fd_);
@@ -146,7 +152,7 @@ EDL_INLINE void directory_lock::acquire() {
 // Returns when the text is not that of a live job.
 EDL_INLINE void directory_lock::watch_foreign(bool decides) {
   std::string before, now;
-  auto const first = read(&before);
+  auto const first = read(&before, &tag_);
   if (first) found_ = first->owner;
   if (!first || (decides && first->machine == self_.machine)) return;
   if (options_.tell)
@@ -155,7 +161,7 @@ EDL_INLINE void directory_lock::watch_foreign(bool decides) {
   auto const until = clock::now() + options_.timeout;
   while (clock::now() < until) {
     std::this_thread::sleep_for(options_.look);
-    auto const seen = read(&now);
+    auto const seen = read(&now, &tag_);
     if (!seen) return;  // the job has ended
     if (now != before) refuse(seen);
   }
@@ -170,15 +176,27 @@ EDL_INLINE std::string directory_lock::text() const {
   return all;
 }
 
-EDL_INLINE std::optional<directory_lock::holder> directory_lock::read_from(int fd, std::string* raw) const {
+EDL_INLINE std::string directory_lock::bytes_of(int fd) const {
   std::array<char, detail::lock_text> bytes{};
   ssize_t n = 0;
   do n = ::pread(fd, bytes.data(), bytes.size(), 0);
   while (n < 0 && errno == EINTR);
   if (n < 0)
-    throw storage_error(errno, fmt::format("cannot read {}/.edl-lock: {}", options_.directory,
+    throw storage_error(errno, fmt::format("cannot read {}/.edl-lock: {}", options_.directory.path(),
                                            edl::detail::file_reason(errno)));
-  std::string const all(bytes.data(), std::size_t(n));
+  return {bytes.data(), std::size_t(n)};
+}
+
+EDL_INLINE std::optional<directory_lock::holder> directory_lock::read(std::string* raw,
+                                                                      std::string* tag) const {
+  if (fd_ >= 0) return read_text(bytes_of(fd_), raw);
+  auto const found = options_.directory.read(".edl-lock", detail::lock_text);
+  if (tag) *tag = found ? found->tag : "";
+  return read_text(found ? found->content : "", raw);
+}
+
+EDL_INLINE std::optional<directory_lock::holder> directory_lock::read_text(std::string const& all,
+                                                                           std::string* raw) {
   if (raw) *raw = all;
   if (all.find_first_not_of(" \n") == all.npos) return std::nullopt;
   holder h;
@@ -201,13 +219,22 @@ EDL_INLINE std::optional<directory_lock::holder> directory_lock::read_from(int f
 }
 
 EDL_INLINE void directory_lock::write(std::string const& content) const {
+  if (fd_ < 0) {
+    for (;;) {
+      auto const made = options_.directory.replace(".edl-lock", content, tag_);
+      if (made) return void(tag_ = *made);
+      auto const now = read(nullptr, &tag_);
+      if (now && now->owner != self_.owner) refuse(now);
+    }
+  }
   std::string padded = content;
   padded.resize(detail::lock_text - 1, ' ');
   padded += '\n';
   auto const n = ::pwrite(fd_, padded.data(), padded.size(), 0);
   if (n < ssize_t(content.size()))
-    throw storage_error(n < 0 ? errno : EIO, fmt::format("cannot write {}/.edl-lock: {}", options_.directory,
-                                                         edl::detail::file_reason(n < 0 ? errno : EIO)));
+    throw storage_error(n < 0 ? errno : EIO,
+                        fmt::format("cannot write {}/.edl-lock: {}", options_.directory.path(),
+                                    edl::detail::file_reason(n < 0 ? errno : EIO)));
 }
 
 EDL_INLINE std::string directory_lock::describe(std::optional<holder> const& by) const {
@@ -231,8 +258,8 @@ EDL_INLINE std::uint64_t directory_lock::claim() {
     check_epoch();
   } catch (storage_error const& e) {
     if (options_.tell)
-      options_.tell(
-          fmt::format("{}; nothing is written into {} before that can be", e.what(), options_.directory));
+      options_.tell(fmt::format("{}; nothing is written into {} before that can be", e.what(),
+                                options_.directory.path()));
     return epoch_;
   }
   check_text();
@@ -252,7 +279,7 @@ EDL_INLINE void directory_lock::check_epoch() const {
   // wrote. The holder of the directory gets it, and no other process claims it again.
   if (claimed.epoch < epoch_ || claimed.owner != self_.owner) {
     check_text();
-    write_epoch(options_.directory, {epoch_, self_.owner});
+    if (!write_epoch(options_.directory, {epoch_, self_.owner, claimed.tag})) check_epoch();
   }
 }
 
@@ -260,20 +287,21 @@ EDL_INLINE void directory_lock::check_epoch() const {
 EDL_INLINE void directory_lock::hold_again(std::optional<holder>& taken_by) const {
   using part = lock_options::part;
   std::lock_guard const one(text_mutex_);
-  std::string const path = options_.directory + "/.edl-lock";
+  if (fd_ < 0) return;
+  std::string const path = options_.directory.path() + "/.edl-lock";
   struct stat ours{}, there{};
   bool const gone = ::stat(path.c_str(), &there) != 0 && errno == ENOENT;
   if (::fstat(fd_, &ours) != 0 && errno != ESTALE) return;
   if (!gone && ours.st_ino == there.st_ino && ours.st_dev == there.st_dev) return;
   std::error_code told_below;
-  std::filesystem::create_directories(options_.directory, told_below);
+  std::filesystem::create_directories(options_.directory.path(), told_below);
   int const fresh = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (fresh < 0)
     throw storage_error(errno, fmt::format("cannot open {}: {}", path, edl::detail::file_reason(errno)));
   std::optional<holder> other;
   bool ours_too = false, taken = false;
   try {
-    other = read_from(fresh);
+    other = read_text(bytes_of(fresh));
     ours_too = other && other->owner == self_.owner;
     taken = (other && !ours_too) || (options_.holder != part::master && seize(0, fresh) == grip::taken) ||
             (options_.holder != part::command && seize(1, fresh) == grip::taken);
@@ -329,7 +357,13 @@ EDL_INLINE void directory_lock::check() const {
 }
 
 EDL_INLINE void directory_lock::check_text() const {
-  auto now = read();
+  std::string tag;
+  auto now = read(nullptr, &tag);
+  if (fd_ < 0 && tag.empty() && !self_.owner.empty()) {  // somebody has removed the object
+    std::lock_guard const one(text_mutex_);
+    tag_.clear();
+    return write(text());
+  }
   // A text that the holder is still writing reads as no holder's.
   for (int again = 0; again < 10 && now && now->owner.empty(); ++again) {
     std::this_thread::sleep_for(options_.look);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,17 +19,12 @@ namespace edl::checkpoint {
 /// safe, for different versions and models.
 struct job_files {
   parameter_layout const& layout;  ///< must outlive this
-  std::string directory = {};      ///< of checkpoints; empty: none
+  bucket::place directory = {};    ///< of checkpoints; empty: none
   std::uint64_t keep = 0;          ///< number of checkpoints to keep; 0: all
   manifest described = {};         ///< for every checkpoint, except version, generation, layout, files
   permission allowed = {};         ///< to write; throws if another master owns the job
 
-  /// Writes a file of a model: calls `write` with a path for it.
-  std::function<void(std::string const& directory, std::string const& name,
-                     std::function<void(std::string const& path)> const& write)>
-      deliver = into_directory;
-
-  std::string path(std::uint64_t version) const { return checkpoint_path(directory, version); }
+  std::string path(std::uint64_t version) const { return checkpoint_path(directory.path(), version); }
 
   /// A checkpoint that `commit` makes valid, once `contents` names every server's file.
   struct attempt {
@@ -40,18 +34,15 @@ struct job_files {
   };
   /// `generation`: of the version's state. Throws what `allowed` throws, and then creates nothing.
   attempt begin(std::uint64_t version, std::uint64_t generation = 0) const;
-  void commit(attempt const& one) const { commit_checkpoint(one.path, one.contents, one.earlier, allowed); }
+  void commit(attempt const& one) const {
+    commit_checkpoint(directory.at(one.path), one.contents, one.earlier, allowed);
+  }
 
   /// Removes old checkpoints, if a newer one is valid, and sets aside those of a superseded master. If it
   /// cannot, they stay, and it logs that: the written one is valid anyway.
   void prune(logger const& log) const;
 
-  /// Creates the directory, if need be.
-  static void into_directory(std::string const& directory, std::string const& name,
-                             std::function<void(std::string const& path)> const& write);
-
-  /// Writes `model.safetensors` into a directory (`checkpoint::export_model`), or where `deliver` does, and
-  /// logs that.
+  /// Writes `model.safetensors` into a place (`checkpoint::export_model`), and logs that.
   void export_model(std::string const& into, view<float> variables, std::span<row_source const> tables,
                     std::uint64_t version, logger const& log) const;
 };

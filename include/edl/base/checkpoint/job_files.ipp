@@ -4,20 +4,18 @@
 #include <fmt/format.h>
 
 #include <exception>
-#include <filesystem>
 
 #include "edl/base/checkpoint/directory.hpp"
 #include "edl/base/checkpoint/job_files.hpp"
 #include "edl/base/checkpoint/layout_digest.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/storage_call.hpp"
 
 namespace edl::checkpoint {
 
 EDL_INLINE job_files::attempt job_files::begin(std::uint64_t version, std::uint64_t generation) const {
   if (allowed) allowed();  // before servers write parts that no process would list or remove
-  attempt one{path(version), described, begin_checkpoint(path(version))};
+  attempt one{path(version), described, begin_checkpoint(directory.at(path(version)))};
   one.contents.version = version;
   one.contents.generation = generation;
   one.contents.layout = layout_digest(layout);
@@ -28,14 +26,7 @@ EDL_INLINE void job_files::prune(logger const& log) const try {
   if (std::string const aside = set_aside_strays(directory, allowed); !aside.empty()) log.warning(aside);
   checkpoint::prune(directory, keep, allowed);
 } catch (std::exception const& e) {
-  log.warning(fmt::format("old checkpoints in {} cannot be removed: {}", directory, e.what()));
-}
-
-EDL_INLINE void job_files::into_directory(std::string const& directory, std::string const& name,
-                                          std::function<void(std::string const& path)> const& write) {
-  storage_call("cannot create directory " + directory,
-               [&](auto& code) { return std::filesystem::create_directories(directory, code); });
-  write(directory + "/" + name);
+  log.warning(fmt::format("old checkpoints in {} cannot be removed: {}", directory.path(), e.what()));
 }
 
 EDL_INLINE void job_files::export_model(std::string const& into, view<float> variables,
@@ -43,7 +34,7 @@ EDL_INLINE void job_files::export_model(std::string const& into, view<float> var
                                         logger const& log) const {
   if (allowed) allowed();
   std::string const name = "model.safetensors";
-  deliver(into, name, [&](std::string const& path) {
+  directory.at(into).write(name, [&](std::string const& path) {
     checkpoint::export_model(path, layout, variables, tables, version,
                              {described.seed, described.hyperparameters, described.record});
   });

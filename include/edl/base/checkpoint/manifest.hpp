@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "edl/base/bucket/place.hpp"
 #include "edl/core/generation.hpp"
 #include "edl/core/ledger.hpp"
 
@@ -55,9 +56,20 @@ std::string to_json(manifest const& from);
 /// damaged or edited, names a file outside the directory, or lacks a field.
 manifest manifest_from_json(std::string_view text, std::string_view where);
 
-/// The manifest of a checkpoint's directory.
-manifest read_manifest(std::string const& directory);
+/// The manifest of a checkpoint.
+manifest read_manifest(bucket::place const& checkpoint);
 
+/// Whether there is one.
+bool has_manifest(bucket::place const& checkpoint);
+
+namespace detail {
+
+/// The file of a manifest, with its tag, and whether it is empty: in a bucket an object of line ends stands
+/// where an attempt must not be completed any more.
+std::optional<bucket::place::text> manifest_text(bucket::place const& checkpoint);
+bool is_empty(bucket::place::text const& manifest);
+
+}  // namespace detail
 }  // namespace edl::checkpoint
 
 #ifdef EDL_HEADER_ONLY

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -13,9 +15,8 @@
 #include "edl/core/error.hpp"
 #include "edl/core/generation.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/input_file.hpp"
 #include "edl/core/json.hpp"
-#include "edl/core/span.hpp"
+#include "edl/core/storage_error.hpp"
 
 namespace edl::checkpoint {
 namespace detail {
@@ -26,6 +27,14 @@ inline constexpr int manifest_format = 1;
 
 EDL_INLINE std::uint32_t text_crc32(std::string_view text) {
   return std::uint32_t(crc32_z(0, reinterpret_cast<Bytef const*>(text.data()), text.size()));
+}
+
+EDL_INLINE std::optional<bucket::place::text> manifest_text(bucket::place const& checkpoint) {
+  return checkpoint.read("manifest.json", longest_manifest);
+}
+
+EDL_INLINE bool is_empty(bucket::place::text const& manifest) {
+  return manifest.content.find_first_not_of('\n') == manifest.content.npos;
 }
 
 /// Reads the fields of a manifest; a missing field, or one of a wrong type, is an error.
@@ -167,13 +176,16 @@ EDL_INLINE manifest manifest_from_json(std::string_view text, std::string_view w
   return m;
 }
 
-EDL_INLINE manifest read_manifest(std::string const& directory) {
-  input_file const file(directory + "/manifest.json");
-  if (file.size() > detail::longest_manifest)
-    throw error(fmt::format("{} has {} bytes, more than any manifest", file.path(), file.size()));
-  std::string text(std::size_t(file.size()), '\0');
-  file.read(0, std::as_writable_bytes(std::span(text)));
-  return manifest_from_json(text, file.path());
+EDL_INLINE manifest read_manifest(bucket::place const& checkpoint) {
+  std::string const path = checkpoint.path() + "/manifest.json";
+  auto const found = detail::manifest_text(checkpoint);
+  if (!found) throw storage_error(ENOENT, fmt::format("cannot open {}: {}", path, std::strerror(ENOENT)));
+  return manifest_from_json(found->content, path);
+}
+
+EDL_INLINE bool has_manifest(bucket::place const& checkpoint) {
+  auto const found = detail::manifest_text(checkpoint);
+  return found && !(checkpoint.in_bucket() && detail::is_empty(*found));
 }
 
 }  // namespace edl::checkpoint

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -78,6 +79,10 @@ std::string to_json(std::span<segment const> segments, element_range all, std::s
 
 /// A new, unique file name: `<kind>-<server>-of-<servers>-<16 hex digits>.safetensors`.
 std::string new_part_name(std::string_view kind, std::uint32_t server, std::uint32_t servers);
+
+/// Writes a file of a checkpoint, and its size and checksum into `as`.
+void write_file(bucket::place const& to, manifest::file& as, std::span<tensor_source const> tensors,
+                std::map<std::string, std::string> const& metadata);
 
 /// The minibatches that all segments have applied.
 edl::ledger common_ledger(std::span<segment const> segments);

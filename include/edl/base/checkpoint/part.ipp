@@ -5,6 +5,7 @@
 
 #include "edl/base/checkpoint/part.hpp"
 #include "edl/base/wire/ledger_message.hpp"
+#include "edl/core/durable_file.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 
@@ -81,6 +82,20 @@ EDL_INLINE std::string new_part_name(std::string_view kind, std::uint32_t server
   std::random_device device;
   std::uint64_t const tag = std::uint64_t{device()} << 32 | device();
   return fmt::format("{}-{}-of-{}-{:016x}.safetensors", kind, server, servers, tag);
+}
+
+EDL_INLINE void write_file(bucket::place const& to, manifest::file& as,
+                           std::span<tensor_source const> tensors,
+                           std::map<std::string, std::string> const& metadata) {
+  auto const write = [&](std::string const& path) {
+    durable_file file(path);
+    write_safetensors(file, tensors, metadata);
+    file.commit();
+    as.bytes = file.size();
+    as.crc32 = file.crc32();
+  };
+  // A late server must not create a directory again that was removed.
+  to.in_bucket() ? to.write(as.name, write) : write(to.path() + "/" + as.name);
 }
 
 EDL_INLINE edl::ledger common_ledger(std::span<segment const> segments) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -86,10 +85,10 @@ written_rows rows_to_write(std::string name, std::size_t row_bytes, element_rang
   return w;
 }
 
-EDL_INLINE manifest::file write_rows_file(std::string const& path, parameter_layout const& layout,
+EDL_INLINE manifest::file write_rows_file(bucket::place const& to, parameter_layout const& layout,
                                           rows_part const& part, row_changes const* changes) {
   std::string const where =
-      fmt::format("cannot write the rows of server {} of {} into {}", part.server, part.servers, path);
+      fmt::format("cannot write the rows of server {} of {} into {}", part.server, part.servers, to.path());
   if (part.server >= part.servers) throw error(where + ": no such server");
   if (part.tables.size() != layout.tables.size()) throw error(where + ": the model has other tables");
   auto described = nlohmann::json::array();
@@ -142,11 +141,7 @@ EDL_INLINE manifest::file write_rows_file(std::string const& path, parameter_lay
   manifest::file written{.name = new_part_name("rows", part.server, part.servers),
                          .version = part.version,
                          .ledger = common_ledger(part.segments)};
-  durable_file file(path + "/" + written.name);
-  write_safetensors(file, tensors, metadata);
-  file.commit();
-  written.bytes = file.size();
-  written.crc32 = file.crc32();
+  write_file(to, written, tensors, metadata);
   return written;
 }
 
@@ -181,31 +176,28 @@ EDL_INLINE std::optional<row_changes> changes_since(row_chain const& chain, rows
   return c;
 }
 
-/// Hard-links the files of the chain into `path`; false where that is impossible.
-EDL_INLINE bool link_files(row_chain const& chain, std::string const& path) {
-  if (path == chain.path) return true;
-  for (manifest::file const& f : chain.files) {
-    std::error_code code;
-    std::filesystem::create_hard_link(chain.path + "/" + f.name, path + "/" + f.name, code);
-    if (code) return false;
-  }
-  sync_directory(path);
+/// Links the files of the chain into the checkpoint; false where that is impossible.
+EDL_INLINE bool link_files(row_chain const& chain, bucket::place const& to) {
+  if (to.path() == chain.path) return true;
+  for (manifest::file const& f : chain.files)
+    if (!to.link(chain.path, f.name)) return false;
+  if (!to.in_bucket()) sync_directory(to.path());
   return true;
 }
 
 }  // namespace detail
 
-EDL_INLINE std::vector<manifest::file> write_rows(std::string const& path, parameter_layout const& layout,
+EDL_INLINE std::vector<manifest::file> write_rows(bucket::place const& to, parameter_layout const& layout,
                                                   rows_part const& part, row_chain& chain,
                                                   std::size_t most_changes) {
   auto const changes = detail::changes_since(chain, part, most_changes);
-  bool const adds = changes && detail::link_files(chain, path);
-  manifest::file const written = detail::write_rows_file(path, layout, part, adds ? &*changes : nullptr);
+  bool const adds = changes && detail::link_files(chain, to);
+  manifest::file const written = detail::write_rows_file(to, layout, part, adds ? &*changes : nullptr);
   if (!adds) chain.files.clear();
   // All files now belong to this version: a later file has what an earlier one lacks.
   for (manifest::file& f : chain.files) f.version = written.version, f.ledger = written.ledger;
   chain.files.push_back(written);
-  chain.path = path;
+  chain.path = to.path();
   chain.segments.assign(part.segments.begin(), part.segments.end());
   chain.removed.clear();
   for (auto const& snapshot : part.tables) {

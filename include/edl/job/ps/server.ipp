@@ -289,7 +289,7 @@ EDL_INLINE std::vector<checkpoint::manifest::file> server::write(
                       .most_changes = options_.delta_checkpoints};
   if (auto const& r = request.rows(); request.has_rows())
     parts.of_rows = {.slots = {r.first(), r.last()}, .part = r.part(), .parts = r.parts()};
-  return write_snapshot(what, request.path(), options_.layout, parts);
+  return write_snapshot(what, options_.checkpoints.at(request.path()), options_.layout, parts);
 }
 
 EDL_INLINE asio::awaitable<void> server::checkpoint(net::request& r) {

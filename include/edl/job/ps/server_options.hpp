@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "edl/base/bucket/place.hpp"
 #include "edl/base/net/call.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/job/ps/store.hpp"
@@ -19,6 +20,8 @@ struct server_options {
   std::uint32_t ranges = 1;           ///< of the variables
   parameter_layout const& layout;     ///< must outlive the server
   std::size_t delta_checkpoints = 0;  ///< in a row, of tables (`write_snapshot`)
+
+  bucket::place checkpoints = {};  ///< the options of this place apply to all that are written
 
   /// A store for a range, in any state.
   std::function<std::shared_ptr<store>(std::uint32_t range)> make;

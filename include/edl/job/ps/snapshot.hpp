@@ -71,7 +71,7 @@ struct written_parts {
 /// Writes files of the checkpoint in `path`: `checkpoint::write_part`, and `checkpoint::write_rows` where
 /// there are tables. May run on any thread, but on only one at a time for each store. Throws edl::error for
 /// hash slots that the snapshot lacks.
-std::vector<checkpoint::manifest::file> write_snapshot(full_snapshot const& what, std::string const& path,
+std::vector<checkpoint::manifest::file> write_snapshot(full_snapshot const& what, bucket::place const& path,
                                                        parameter_layout const& layout,
                                                        written_parts const& parts);
 

@@ -21,7 +21,7 @@ EDL_INLINE edl::ledger full_snapshot::ledger() const {
 }
 
 EDL_INLINE std::vector<checkpoint::manifest::file> write_snapshot(full_snapshot const& what,
-                                                                  std::string const& path,
+                                                                  bucket::place const& path,
                                                                   parameter_layout const& layout,
                                                                   written_parts const& parts) {
   std::vector<checkpoint::manifest::file> files;

@@ -340,7 +340,7 @@ EDL_INLINE void replica::restore(std::string const& checkpoint) {
   auto const work = [&] {
     train::readable_model const here(checkpoint, train::cache_of(dependencies_.job));
     shares_.prepare(here.path());
-    train::configure(*dependencies_.store, dependencies_.job, dependencies_.model, here.path());
+    train::configure(*dependencies_.store, dependencies_.job, dependencies_.model, checkpoint);
   };
   auto const rest = [&](auto pause) {
     if (over_ > number_) throw collective::broken("its world is over");

@@ -36,10 +36,10 @@ EDL_INLINE model_files::finding model_files::look_for_checkpoint(std::optional<s
   if (!search.newest && !search.passed_over.empty() && !tolerant)
     f.unusable = fmt::format(
         "no checkpoint in {} is usable; add --ignore_damaged_checkpoints to start from the beginning",
-        options_.files.directory);
+        options_.files.directory.path());
   if (!search.passed_over.empty()) f.point = options_.anew;
   if (search.newest) {
-    checkpoint::manifest const m = checkpoint::read_manifest(*search.newest);
+    checkpoint::manifest const m = checkpoint::read_manifest(files.directory.at(*search.newest));
     f.point = restore_point{*search.newest, m.version, m.applied(), m.generation};
   }
   return f;
@@ -51,7 +51,7 @@ EDL_INLINE model_files::finding model_files::look_for_checkpoint(std::optional<s
 
 EDL_INLINE asio::awaitable<void> model_files::find(find_restore_point c) {
   auto const since = clock::now();
-  orders::waiting_entry const shown(orders_, {{}, options_.files.directory, {}, since});
+  orders::waiting_entry const shown(orders_, {{}, options_.files.directory.path(), {}, since});
   for (;;) {
     finding f;
     std::function<void()> const look = [&] { f = look_for_checkpoint(c.newest); };
@@ -65,7 +65,7 @@ EDL_INLINE asio::awaitable<void> model_files::find(find_restore_point c) {
     bool const late = clock::now() - since >= options_.order_timeout;
     if (!f.unusable.empty() || late) {
       coordinator_.fail(f.unusable.empty() ? fmt::format("cannot search {} for checkpoints: {}",
-                                                         options_.files.directory, f.why)
+                                                         options_.files.directory.path(), f.why)
                                            : f.unusable);
       break;
     }
@@ -144,7 +144,7 @@ EDL_INLINE asio::awaitable<void> model_files::checkpoint(write_checkpoint c) {
     if (coordinator_.generation() != c.generation || coordinator_.over()) co_return;
   }
   std::function<void()> const prune = [this] { options_.files.prune(log_); };
-  if (failed.empty()) co_await checkpoints_.run(options_.files.directory, prune);
+  if (failed.empty()) co_await checkpoints_.run(options_.files.directory.path(), prune);
   coordinator_.checkpoint_written(c.generation, c.version, failed, clock::now());
   loop_.run_commands();
 }
@@ -174,7 +174,7 @@ EDL_INLINE asio::awaitable<void> model_files::keep_evaluation(std::function<void
     if (options_.files.allowed) options_.files.allowed();
     work();
   };
-  co_await models_.run(options_.files.directory + "/evaluations.json", checked);
+  co_await models_.run(options_.files.directory.path() + "/evaluations.json", checked);
 }
 
 }  // namespace edl::master

@@ -245,8 +245,9 @@ class local_master final : public worker::master_link {
 
   void write(ps::full_snapshot const& what) {
     auto one = files_.begin(what.version(), coordinator_.generation());
-    one.contents.files = ps::write_snapshot(
-        what, one.path, program_.layout, {.most_changes = std::size_t(job_.checkpoints.delta_checkpoints)});
+    one.contents.files =
+        ps::write_snapshot(what, files_.directory.at(one.path), program_.layout,
+                           {.most_changes = std::size_t(job_.checkpoints.delta_checkpoints)});
     reporter_.history().flush();  // before the checkpoint is valid
     files_.commit(one);
     files_.prune(log_);

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "edl/base/bucket/place.hpp"
 #include "edl/core/log.hpp"
 
 namespace edl::train {
@@ -17,14 +18,15 @@ namespace edl::train {
 /// one write, so a killed process leaves complete lines; a torn one, e.g. on a full disk, is undone or cut
 /// off at the next start. A write error is logged once, and the line is kept and retried with later ones. It
 /// does not fail the job. A line is dropped if its step is not above that of the last line of its kind.
-/// Nothing is synced to disk. Thread safety: safe.
+/// Nothing is synced to disk. An object in a bucket is replaced as a whole, by all lines that have come
+/// meanwhile, unless another process has replaced it. Thread safety: safe.
 class history_file {
  public:
   enum class kind : std::uint8_t { training, evaluation, values, pictures };
   static constexpr std::size_t kinds = 4;
 
-  /// `path` empty: nothing is written.
-  history_file(std::string path, logger log);
+  /// `path` empty: nothing is written. `like`: a place with the options for a path in a bucket.
+  history_file(std::string path, logger log, bucket::place const& like = {});
   history_file(history_file const&) = delete;
   history_file& operator=(history_file const&) = delete;
 
@@ -55,8 +57,10 @@ class history_file {
   void perform(work const& w);  // throws error
   void drop_after(std::uint64_t step);
   void write(work const& w);
+  void save();
 
-  std::string path_;
+  std::string path_, name_;
+  bucket::place place_;  // where the file is
   logger log_;
   std::mutex mutex_;
   std::condition_variable work_added_, tried_for_;
@@ -66,6 +70,8 @@ class history_file {
   int fd_ = -1;                 // these are the thread's
   std::uint64_t last_[4] = {};  // steps, by kind
   bool any_[4] = {}, warned_ = false;
+  std::string text_, tag_;     // of an object
+  std::uint64_t unsaved_ = 0;  // changes to it
   std::thread thread_;
 };
 

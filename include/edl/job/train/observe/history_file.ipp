@@ -7,17 +7,15 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <utility>
 
 #include "edl/core/counted.hpp"
 #include "edl/core/durable_file.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/input_file.hpp"
 #include "edl/core/json.hpp"
 #include "edl/core/storage_error.hpp"
 #include "edl/job/train/observe/history_file.hpp"
@@ -43,8 +41,11 @@ inline std::optional<history_line> read_history_line(std::string_view text) {
 
 }  // namespace detail
 
-EDL_INLINE history_file::history_file(std::string path, logger log)
+EDL_INLINE history_file::history_file(std::string path, logger log, bucket::place const& like)
     : path_(std::move(path)), log_(std::move(log)) {
+  auto const slash = path_.rfind('/');
+  place_ = like.at(slash == path_.npos ? "." : path_.substr(0, slash));
+  name_ = path_.substr(slash + 1);  // or all
   if (!path_.empty()) thread_ = std::thread([this] { run(); });
 }
 
@@ -58,6 +59,7 @@ EDL_INLINE history_file::~history_file() {
   work_added_.notify_one();
   thread_.join();
   for (work const& w : waiting_) lost_ += !w.drops_later;
+  lost_ += unsaved_;
   if (lost_ > 0) log_.warning(fmt::format("{} lacks {}", path_, counted(lost_, "line")));
   if (fd_ >= 0) ::close(fd_);
 }
@@ -100,6 +102,7 @@ EDL_INLINE void history_file::run() {
     lock.unlock();
     try {
       for (; !now.empty(); now.pop_front()) perform(now.front());
+      if (unsaved_ > 0) save();
       if (std::exchange(warned_, false)) log_.info(fmt::format("{} can be written again", path_));
     } catch (std::exception const& e) {
       if (!std::exchange(warned_, true))
@@ -117,17 +120,12 @@ EDL_INLINE void history_file::perform(work const& w) { w.drops_later ? drop_afte
 
 EDL_INLINE void history_file::drop_after(std::uint64_t step) {
   any_[0] = any_[1] = false;
-  std::error_code unknown;
-  if (!std::filesystem::exists(path_, unknown)) return;
-  std::string text;
-  {
-    input_file const file(path_);
-    if (file.size() > detail::longest_history_file)
-      throw error(
-          fmt::format("{} has {} bytes, which is too large for a history; move it away", path_, file.size()));
-    text.resize(std::size_t(file.size()));
-    file.read(0, std::as_writable_bytes(std::span(text)));
-  }
+  auto const found = place_.read(name_, detail::longest_history_file);
+  text_ = found ? found->content : "";
+  tag_ = found ? found->tag : "";
+  unsaved_ = 0;
+  if (!found) return;
+  std::string const& text = found->content;
   std::string kept;
   std::uint64_t later = 0, none = 0;
   std::size_t at = 0;
@@ -144,7 +142,10 @@ EDL_INLINE void history_file::drop_after(std::uint64_t step) {
     kept.append(line).push_back('\n');
   }
   if (kept == text) return;
-  replace_file(path_, kept, forced::nothing);
+  if (place_.in_bucket())
+    text_ = kept, unsaved_ = 1;
+  else
+    place_.put(name_, kept, forced::nothing);
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   if (at < text.size()) log_.info(fmt::format("{}: dropping its truncated last line", path_));
   if (none > 0)
@@ -158,6 +159,13 @@ EDL_INLINE void history_file::drop_after(std::uint64_t step) {
 EDL_INLINE void history_file::write(work const& w) {
   auto const k = std::size_t(w.series);
   if (any_[k] && w.step <= last_[k]) return;
+  if (place_.in_bucket()) {
+    text_ += w.line;
+    ++unsaved_;
+    last_[k] = w.step;
+    any_[k] = true;
+    return;
+  }
   // Others may write to the directory, too: do not follow a link, or block on a FIFO.
   if (fd_ < 0)
     fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
@@ -178,6 +186,13 @@ EDL_INLINE void history_file::write(work const& w) {
   }
   last_[k] = w.step;
   any_[k] = true;
+}
+
+EDL_INLINE void history_file::save() {
+  auto const made = place_.replace(name_, text_, tag_);
+  if (!made) throw error(fmt::format("{}: another process has written it", path_));
+  tag_ = *made;
+  unsaved_ = 0;
 }
 
 }  // namespace edl::train

@@ -38,6 +38,7 @@ class history_log {
     std::function<double(std::uint64_t version)> rate;  ///< the learning rate at a version
     std::function<double()> clock;                      ///< seconds since 1970; empty: the system's
     listener to = {};                                   ///< receives the same lines
+    bucket::place like = {};                            ///< has the options for a path in a bucket
   };
 
   history_log(options o, logger log);

@@ -15,6 +15,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/core/wall_time.hpp"
 #include "edl/job/train/observe/history_log.hpp"
+#include "edl/job/train/setup/model_copy.hpp"
 
 namespace edl::train {
 namespace detail {
@@ -55,11 +56,13 @@ EDL_INLINE history_log::options history_options(job const& j, program const& p) 
       .events = j.observe.tensorboard_log_dir,
       .steps = j.observe.history_steps,
       .rate = [rule = p.rule.get()](std::uint64_t version) { return double(rule->learning_rate(version)); },
-      .clock = {}};
+      .clock = {},
+      .to = {},
+      .like = checkpoints_of(j)};
 }
 
 EDL_INLINE history_log::history_log(options o, logger log)
-    : options_(std::move(o)), log_(std::move(log)), file_(options_.path, log_) {
+    : options_(std::move(o)), log_(std::move(log)), file_(options_.path, log_, options_.like) {
   std::error_code reported_when_written;
   if (!options_.events.empty()) std::filesystem::create_directories(options_.events, reported_when_written);
   if (!options_.clock) options_.clock = wall_seconds;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/base/bucket/place.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/config/job.hpp"
 #include "edl/job/config/monitor.hpp"
@@ -34,7 +35,7 @@ class metric_history {
   /// Reads the file, for a job that begins at version `from`. Drops later evaluations, except the best,
   /// because its model exists. Empty `directory`: nothing is stored. Throws error for an invalid file, and
   /// usage_error if `best`, `stopping` or `plateau` names none of the `known` metrics.
-  metric_history(std::string const& directory, std::uint64_t from, std::optional<monitor> best,
+  metric_history(bucket::place directory, std::uint64_t from, std::optional<monitor> best,
                  std::optional<early_stopping> stopping, std::vector<std::string> const& known,
                  std::optional<rate_plateau> plateau = {});
 
@@ -70,7 +71,7 @@ class metric_history {
   std::string text() const;
   bool take(entry of);
 
-  std::string path_;  // empty: nothing is stored
+  bucket::place place_;  // empty: nothing is stored
   std::optional<monitor> monitor_;
   std::optional<early_stopping> stopping_;
   std::optional<rate_plateau> plateau_;

@@ -6,27 +6,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "edl/cli/nearest.hpp"
 #include "edl/core/counted.hpp"
-#include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
-#include "edl/core/input_file.hpp"
 #include "edl/core/invariant.hpp"
 #include "edl/core/json.hpp"
-#include "edl/core/storage_call.hpp"
 #include "edl/job/train/observe/metric_history.hpp"
+#include "edl/job/train/setup/model_copy.hpp"
 
 namespace edl::train {
 namespace detail {
 
 inline constexpr std::uint64_t longest_history = 256u << 20;  // bytes
+inline constexpr char const* evaluations_name = "evaluations.json";
 
 inline void check_metric(std::string_view option, monitor const& m, std::vector<std::string> const& known) {
   if (std::string const why = unknown_metric(option, m.metric, known); !why.empty()) throw usage_error(why);
@@ -74,31 +71,28 @@ inline metric_history::entry entry_of(nlohmann::json const& from) {
 
 }  // namespace detail
 
-EDL_INLINE metric_history::metric_history(std::string const& directory, std::uint64_t from,
+EDL_INLINE metric_history::metric_history(bucket::place directory, std::uint64_t from,
                                           std::optional<monitor> best, std::optional<early_stopping> stopping,
                                           std::vector<std::string> const& known,
                                           std::optional<rate_plateau> plateau)
-    : path_(directory.empty() ? std::string() : directory + "/evaluations.json"),
+    : place_(std::move(directory)),
       monitor_(std::move(best)),
       stopping_(std::move(stopping)),
       plateau_(std::move(plateau)) {
   if (monitor_) detail::check_metric("--save_best", *monitor_, known);
   if (stopping_) detail::check_metric("--early_stopping", stopping_->monitor, known);
   if (plateau_) detail::check_metric(plateau_metric, plateau_->monitor, known);
-  if (!path_.empty()) read(from);
+  if (!place_.empty()) read(from);
 }
 
 EDL_INLINE void metric_history::read(std::uint64_t from) {
-  if (!storage_call("cannot read " + path_, [&](auto& code) { return std::filesystem::exists(path_, code); }))
-    return;
-  input_file const file(path_);
-  if (file.size() > detail::longest_history)
-    throw error(fmt::format("{} has {} bytes, and is no list of evaluations", path_, file.size()));
-  std::string text(std::size_t(file.size()), '\0');
-  file.read(0, std::as_writable_bytes(std::span(text)));
+  auto const found = place_.read(detail::evaluations_name, detail::longest_history);
+  if (!found) return;
+  std::string const& text = found->content;
   auto const refuse = [&](std::string_view why) {
-    throw error(fmt::format(
-        "{} is not a list of evaluations ({}); remove it, and only later evaluations count", path_, why));
+    throw error(
+        fmt::format("{}/{} is not a list of evaluations ({}); remove it, and only later evaluations count",
+                    place_.path(), detail::evaluations_name, why));
   };
   nlohmann::json const all = parse_json(text);
   if (all.is_discarded()) refuse("it is " + why_no_json(text));
@@ -129,9 +123,9 @@ EDL_INLINE bool metric_history::is_best(std::uint64_t version, metrics const& va
 EDL_INLINE std::function<void()> metric_history::take_in(std::uint64_t version, metrics const& values,
                                                          std::string stop) {
   take({version, values, std::move(stop)});
-  if (path_.empty()) return [] {};
+  if (place_.empty()) return [] {};
   // A power failure may undo this; the version is then evaluated again.
-  return [path = path_, now = text()] { replace_file(path, now, forced::content); };
+  return [to = place_, now = text()] { to.put(detail::evaluations_name, now, forced::content); };
 }
 
 /// Records a result and returns whether it is the best so far. Evaluations that complete after the decision
@@ -215,8 +209,8 @@ EDL_INLINE std::string unknown_metric(std::string_view option, std::string const
 
 EDL_INLINE std::optional<metric_history> history_of(job const& j, program const& p, std::uint64_t from) {
   if (!j.judges()) return std::nullopt;
-  return metric_history(j.checkpoints.checkpoint_dir, from, j.evaluation.save_best,
-                        j.evaluation.early_stopping, p.metric_names, j.evaluation.plateau);
+  return metric_history(checkpoints_of(j), from, j.evaluation.save_best, j.evaluation.early_stopping,
+                        p.metric_names, j.evaluation.plateau);
 }
 
 EDL_INLINE std::string best_path(job const& j) { return j.checkpoints.checkpoint_dir + "/best"; }

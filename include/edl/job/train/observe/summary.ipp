@@ -36,7 +36,7 @@ inline std::string numbers(metric_values const& of) {
 /// The newest checkpoint. A failure here is not reported as an error, because the job itself is done.
 inline std::optional<std::string> newest_of(job const& j) try {
   if (j.checkpoints.checkpoint_dir.empty()) return std::nullopt;
-  return checkpoint::newest_valid(j.checkpoints.checkpoint_dir, checkpoint::check::sizes);
+  return checkpoint::newest_valid(checkpoints_of(j), checkpoint::check::sizes);
 } catch (error const&) {
   return std::nullopt;
 }
@@ -91,15 +91,15 @@ inline std::vector<std::string> settings_of(std::vector<std::string> const& comm
 /// The path of the model to which the summary's metrics belong, or of the best version. Only the exported
 /// model has averaged weights.
 inline std::string model_to_use(job const& j, std::string const& newest, std::string const& exported) {
-  std::error_code failed;
-  if ((j.evaluation.save_best || j.evaluation.early_stopping) && !j.checkpoints.checkpoint_dir.empty() &&
-      std::filesystem::exists(best_path(j), failed))
-    return best_path(j);
+  if ((j.evaluation.save_best || j.evaluation.early_stopping) && !j.checkpoints.checkpoint_dir.empty()) try {
+      if (!checkpoints_of(j).at(best_path(j)).names().empty()) return best_path(j);
+    } catch (error const&) {
+    }
   return newest.empty() || (j.training.moving_average > 0 && !exported.empty()) ? exported : newest;
 }
 
 /// The number of epochs whose records a checkpoint has, which may exceed this command's.
-inline std::int64_t epochs_of(std::string const& checkpoint) try {
+inline std::int64_t epochs_of(bucket::place const& checkpoint) try {
   auto const by_epoch = checkpoint::read_manifest(checkpoint).applied().tallies();
   return by_epoch.empty() ? 0 : std::int64_t(by_epoch.rbegin()->first) + 1;
 } catch (error const&) {
@@ -133,7 +133,8 @@ inline std::vector<std::string> next_commands(ended_job const& j, std::string co
   auto more = j.command;
   if (j.job.data.num_epochs > 0)
     more = with_flag(more, "num_epochs",
-                     std::to_string(2 * std::max<std::int64_t>(j.job.data.num_epochs, epochs_of(newest))));
+                     std::to_string(2 * std::max<std::int64_t>(j.job.data.num_epochs,
+                                                               epochs_of(checkpoints_of(j.job).at(newest)))));
   if (j.job.data.max_step > 0)
     more = with_flag(more, "max_step",
                      std::to_string(2 * std::max(j.job.data.max_step, j.decisions.progress().version)));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "edl/base/bucket/cache.hpp"
+#include "edl/base/bucket/place.hpp"
 #include "edl/core/log.hpp"
 #include "edl/job/config/job.hpp"
 
@@ -12,6 +13,9 @@ namespace edl::train {
 
 /// Where a job copies objects to: --data_cache.
 bucket::cache_options cache_of(job const& j, logger const& log = logger(severity::warning));
+
+/// A job's --checkpoint_dir; no place if it does not train, or keeps none.
+bucket::place checkpoints_of(job const& j);
 
 /// The path of a model, or of a checkpoint, at which this process can read it: the given one, or that of a
 /// copy of the objects of `s3://…`, which stays at least as long as this object. Throws error.

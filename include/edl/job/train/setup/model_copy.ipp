@@ -13,6 +13,10 @@ EDL_INLINE bucket::cache_options cache_of(job const& j, logger const& log) {
   return o;
 }
 
+EDL_INLINE bucket::place checkpoints_of(job const& j) {
+  return {j.command == command::train ? j.checkpoints.checkpoint_dir : "", cache_of(j)};
+}
+
 EDL_INLINE readable_model::readable_model(std::string const& given, bucket::cache_options const& cache)
     : given_(given) {
   if (bucket::names_objects(given)) copy_.emplace(bucket::copy_of(given, cache));

@@ -190,9 +190,11 @@ EDL_INLINE std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j
       j.command == command::train     ? std::pair{"--checkpoint_dir", j.checkpoints.checkpoint_dir}
       : j.command == command::predict ? std::pair{"--prediction_outputs", j.outputs.prediction_outputs}
                                       : std::pair{"--wrong", j.evaluation.wrong};
-  if (directory.empty() || bucket::names_objects(directory)) return nullptr;
+  if (directory.empty() || (bucket::names_objects(directory) && j.command != command::train)) return nullptr;
+  auto cache = cache_of(j);
+  cache.store.retry_timeout = std::chrono::seconds(10);  // a holder that cannot write for longer has lost it
   return std::make_unique<checkpoint::directory_lock>(
-      checkpoint::lock_options{.directory = directory,
+      checkpoint::lock_options{.directory = bucket::place(directory, cache),
                                .description = fmt::format("{}={}", flag, directory),
                                .job = j.name,
                                .holder = of,
@@ -204,8 +206,7 @@ EDL_INLINE std::uint64_t begin_epoch(job const& j, checkpoint::directory_lock* h
   std::uint64_t const epoch = held->claim();
   try {
     auto const allowed = [&] { held->check(); };
-    if (std::string const aside = checkpoint::set_aside_strays(j.checkpoints.checkpoint_dir, allowed);
-        !aside.empty())
+    if (std::string const aside = checkpoint::set_aside_strays(checkpoints_of(j), allowed); !aside.empty())
       log.warning(aside);
   } catch (error const& e) {  // they are not the newest, and can be set aside later
     log.warning(fmt::format("--checkpoint_dir={}: {}", j.checkpoints.checkpoint_dir, e.what()));
@@ -227,7 +228,7 @@ EDL_INLINE void clean_outputs(job const& j, bool goes_on, logger const& log) {
     if (!j.outputs.output.empty()) remove_dead_temporaries(j.outputs.output);
     if (j.checkpoints.checkpoint_dir.empty()) return;
     remove_dead_temporaries(j.checkpoints.checkpoint_dir);
-    checkpoint::remove_litter(j.checkpoints.checkpoint_dir, !goes_on);
+    checkpoint::remove_litter(checkpoints_of(j), !goes_on);
   } else if (j.command == command::predict && !j.outputs.prediction_outputs.empty()) {
     remove_dead_temporaries(j.outputs.prediction_outputs);
     if (!goes_on)

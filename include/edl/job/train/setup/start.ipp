@@ -139,7 +139,7 @@ inline checkpoint::manifest describe(job const& j, records const& r) {
 
 /// Searches --checkpoint_dir for the newest checkpoint, if the command line permits that.
 inline checkpoint::checkpoint_search own_checkpoints(job const& j) try {
-  return checkpoint::find_checkpoint(j.checkpoints.checkpoint_dir, checkpoint::check::checksums,
+  return checkpoint::find_checkpoint(checkpoints_of(j), checkpoint::check::checksums,
                                      j.checkpoints.ignore_damaged_checkpoints
                                          ? checkpoint::unreadable::passed_over
                                          : checkpoint::unreadable::refused);
@@ -162,12 +162,12 @@ inline std::optional<master::restore_point> own_progress(job const& j, records c
         j.checkpoints.checkpoint_dir, found.passed_over.front().path, found.passed_over.front().why));
   if (!found.passed_over.empty()) log.warning(found.warning());
   if (!found.newest) return std::nullopt;
-  checkpoint::manifest const theirs = checkpoint::read_manifest(*found.newest);
+  checkpoint::manifest const theirs = checkpoint::read_manifest(checkpoints_of(j).at(*found.newest));
   checkpoint::manifest const ours = describe(j, r);
   check_same_job(j, *found.newest, theirs, ours);
   log.info(fmt::format("going on from {}", *found.newest));
   tell_other_values(theirs, ours, log);
-  if (j.training.moving_average > 0 && !ps::has_average(*found.newest))
+  if (j.training.moving_average > 0 && !ps::has_average(readable_model(*found.newest, cache_of(j)).path()))
     log.warning(
         fmt::format("{} has no moving average of the weights: --moving_average={} begins one at its weights",
                     *found.newest, j.training.moving_average));
@@ -292,54 +292,29 @@ inline found_model model_in_bucket(std::string given, checkpoint::check how, std
   static constexpr std::string_view manifest = "/manifest.json";
   while (given.ends_with('/')) given.pop_back();
   if (given.ends_with(manifest)) given.resize(given.size() - manifest.size());
-  auto const [bucket, key] = bucket::parts_of(given);
-  bucket::store const objects(bucket, cache.store);
   if (is_model_file(given)) {
-    if (!objects.find(key)) throw no_model(fmt::format("{}{}: no such object", flag, given));
+    auto const [bucket, key] = bucket::parts_of(given);
+    if (!bucket::store(bucket, cache.store).find(key))
+      throw no_model(fmt::format("{}{}: no such object", flag, given));
     return model_copy(given, how, flag, cache);
   }
-  std::string const base = key.empty() ? "" : key + "/";
-  std::vector<std::string> versions;
-  bool has_model = false;
-  for (bucket::object const& o : objects.list(base)) {
-    std::string_view const name = std::string_view(o.key).substr(base.size());
-    if (name == manifest.substr(1)) return model_copy(given + "/", how, flag, cache);
-    if (name.starts_with("version-") && name.ends_with(manifest) &&
-        number_from<std::uint64_t>(name.substr(8, name.size() - 8 - manifest.size())))
-      versions.emplace_back(name.substr(0, name.size() - manifest.size()));
-    has_model |= name == "model.safetensors";
-  }
-  if (versions.empty() && has_model) return model_copy(given + "/model.safetensors", how, flag, cache);
-  if (versions.empty()) throw no_model(fmt::format("{}{}: {}", flag, given, nothing_there));
-  // Manifests first: they tell which one is the newest.
-  auto const pattern = fmt::format("/version-*{}", manifest);
-  auto const manifests = bucket::copy_of(given + pattern, cache);
-  std::string const directory = manifests.path().substr(0, manifests.path().size() - pattern.size());
-  checkpoint::checkpoint_search passed;
-  std::vector<std::pair<position, std::string>> all;
-  auto const pass = [&](std::string const& version, error const& why) {
-    passed.passed_over.push_back({given + "/" + version, why.what()});
-  };
-  for (std::string const& version : versions) try {
-      all.emplace_back(checkpoint::read_manifest(directory + "/" + version).at(), version);
-    } catch (error const& e) {
-      pass(version, e);
-    }
-  std::ranges::sort(all, std::greater());
-  for (auto const& [at, version] : all) try {
-      found_model found = model_copy(given + "/" + version + "/", how, flag, cache);
-      found.directory = given;
-      passed.newest = found.url;
-      found.warning = passed.warning();
-      if (!passed.passed_over.empty()) found.damaged = passed.passed_over.front().path;
-      return found;
-    } catch (storage_error const& e) {
-      if (e.may_pass()) throw;
-      pass(version, e);
-    } catch (error const& e) {  // the job may have removed it meanwhile
-      pass(version, e);
-    }
-  throw error(fmt::format("{}{}: {}", flag, given, passed.warning()));
+  bucket::place const at(given, cache);
+  auto const names = at.names();
+  if (std::ranges::find(names, manifest.substr(1)) != names.end())
+    return model_copy(given + "/", how, flag, cache);
+  auto const search = checkpoint::find_checkpoint(at, how);
+  if (!search.newest && !search.passed_over.empty())
+    throw error(fmt::format("{}{}: {}", flag, given, search.warning()));
+  if (!search.newest && std::ranges::find(names, "model.safetensors") != names.end())
+    return model_copy(given + "/model.safetensors", how, flag, cache);
+  if (!search.newest) throw no_model(fmt::format("{}{}: {}", flag, given, nothing_there));
+  found_model found =
+      model_copy(*search.newest + "/", checkpoint::check::sizes, flag, cache);  // it is verified
+  found.directory = given;
+  found.warning = search.warning();
+  found.unfinished = search.unfinished;
+  if (!search.passed_over.empty()) found.damaged = search.passed_over.front().path;
+  return found;
 }
 
 }  // namespace detail
@@ -415,14 +390,10 @@ EDL_INLINE checkpoint::job_files files_of(job const& j, program const& p, record
     described.record = to_text(facts);
   }
   return {.layout = p.layout,
-          .directory = j.command == command::train ? j.checkpoints.checkpoint_dir : "",
+          .directory = checkpoints_of(j),
           .keep = std::uint64_t(j.checkpoints.keep_checkpoint_max),
           .described = std::move(described),
-          .allowed = std::move(allowed),
-          .deliver = [cache = cache_of(j)](std::string const& directory, std::string const& name,
-                                           auto const& write) {
-            bucket::place(directory, cache).write(name, write);
-          }};
+          .allowed = std::move(allowed)};
 }
 
 namespace detail {
@@ -528,7 +499,7 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
   };
   if (directory.empty())
     s.configure(initialise);
-  else if (j.checkpoints.skip_mismatch && !detail::is_own(j, directory))
+  else if (j.checkpoints.skip_mismatch && !detail::is_own(j, given))
     detail::begin_with_what_fits(s, p, directory, initialise);
   else if (detail::is_model_file(directory)) {
     auto const from = open_other_model(p, directory);
@@ -542,14 +513,14 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
                               s.rows().set(table, ids, weights);
                             });
   } else
-    s.restore(directory, detail::is_own(j, directory) ? ps::history::kept : ps::history::forgotten);
+    s.restore(directory, detail::is_own(j, given) ? ps::history::kept : ps::history::forgotten);
 }
 
 EDL_INLINE std::string way_on(job const& j) {
   if (j.command != command::train) return "the same command begins anew";
   if (j.checkpoints.checkpoint_dir.empty()) return "nothing was kept, because --checkpoint_dir is not given";
   try {
-    if (auto const newest = checkpoint::newest_valid(j.checkpoints.checkpoint_dir, checkpoint::check::sizes))
+    if (auto const newest = checkpoint::newest_valid(checkpoints_of(j), checkpoint::check::sizes))
       return fmt::format("the same command goes on from {}", *newest);
   } catch (error const& e) {
     return fmt::format("cannot find out whether a checkpoint exists to go on from: {}", e.what());
