@@ -35,8 +35,8 @@ struct example_state {
     return l;
   }
 
-  edl::checkpoint::manifest::file write(std::string const& path, std::uint64_t version, std::uint32_t i,
-                                        std::uint32_t n) const {
+  edl::checkpoint::manifest::file write(edl::bucket::place const& path, std::uint64_t version,
+                                        std::uint32_t i, std::uint32_t n) const {
     auto const range = edl::partition(layout.size(), n, i);
     auto const slot = [&](std::vector<float> const& of) {
       auto const end = std::min(range.last, of.size()), begin = std::min(range.first, of.size());
@@ -65,18 +65,18 @@ struct example_state {
   }
 
   /// A whole checkpoint of `n` servers; its path.
-  std::string write(std::string const& directory, std::uint64_t version, std::uint32_t n) const {
+  std::string write(edl::bucket::place const& directory, std::uint64_t version, std::uint32_t n) const {
     return write_at({0, version}, directory, n);
   }
-  std::string write_at(edl::position at, std::string const& directory, std::uint32_t n) const {
+  std::string write_at(edl::position at, edl::bucket::place const& directory, std::uint32_t n) const {
     std::uint64_t const version = at.version;
-    auto const path = edl::checkpoint::checkpoint_path(directory, version);
+    auto const path = directory.at(edl::checkpoint::checkpoint_path(directory.path(), version));
     auto const earlier = edl::checkpoint::begin_checkpoint(path);
     auto all = manifest(version);
     all.generation = at.generation;
     for (std::uint32_t i = 0; i < n; ++i) all.files.push_back(write(path, version, i, n));
     edl::checkpoint::commit_checkpoint(path, all, earlier);
-    return path;
+    return path.path();
   }
 
   /// Reads all of a checkpoint as `n` servers would; whether it is this state.
