@@ -122,6 +122,79 @@ TEST_CASE("a job trains on objects and leaves its model in a bucket, though a wo
   for (auto const& [id, begun] : b.store.uploads) CHECK(begun.parts.empty());  // whose first reply was lost
 }
 
+TEST_CASE("a job keeps its checkpoints in a bucket, though a worker, a server and its master are killed") {
+  bucket b;
+  for (bool const servers : {true, false}) {
+    CAPTURE(servers);
+    std::string const prefix = servers ? "s/" : "r/", place = "s3://box/" + prefix;
+    auto const flags = [&](int epochs) {
+      lines const more{"--num_epochs=" + std::to_string(epochs),
+                       "--checkpoint_dir=" + place,
+                       "--checkpoint_steps=16",
+                       "--keep_checkpoint_max=2",
+                       "--evaluation_steps=40",
+                       "--save_best=accuracy"};
+      return servers ? cluster(2, 2, more) : replicas(2, more);
+    };
+    {
+      job::run j(flags(2), b.with(slow));
+      reach_middle(j);
+      for (char const* role : {"worker", servers ? "ps" : "worker", "master"}) {
+        pid_t const victim = j.find(role, std::string_view(role) == "master" ? 0 : 1);
+        if (victim) ::kill(victim, SIGKILL);
+        REQUIRE(j.says(" completed, ", count(j.log(), " completed, ") + 2));
+      }
+      CHECK(j.wait(120s) == 0);
+      std::string const log = j.log();
+      CAPTURE(log);
+      check_account(log, 2);
+      CHECK(has(log, "the previous master ended before its job"));
+      CHECK(has(log, "checkpoint: " + place.substr(0, place.size() - 1) + "/version-"));
+      CHECK_FALSE(has(log, "[ERROR]"));
+    }
+    job::run audit({"audit", place}, b.with());
+    CHECK(audit.wait() == 0);
+    CHECK(has(audit.log(), "version-"));
+    job::run again(flags(3), b.with());
+    CHECK(again.wait(120s) == 0);
+    std::string const log = again.log();
+    CAPTURE(log);
+    CHECK(has(log, "going on from " + place + "version-"));
+    CHECK(accounts(log, 2, "2048 records in the data set, 2048 counted once, 0 skipped as damaged, 0 left"));
+    job::run history({"history", place, "-o", "csv"}, b.with());
+    CHECK(history.wait() == 0);
+    CHECK(count(history.log(), "\n") > 2);
+    job::run evaluation({"evaluate", "--validation_data=" + job::data().validation,
+                         "--checkpoint_dir_for_init=" + place + "best"},
+                        b.with());
+    CHECK(evaluation.wait() == 0);
+    std::lock_guard const lock(b.store.mutex);
+    std::size_t manifests = 0;
+    for (auto const& [key, text] : b.store.objects)
+      manifests += key.starts_with(prefix) && key.ends_with("manifest.json");
+    CHECK(manifests == 2);
+    CHECK(b.store.objects.contains(prefix + "evaluations.json"));
+  }
+}
+
+TEST_CASE("a job alone keeps its checkpoints in a bucket, and a second one is refused") {
+  bucket b;
+  lines const line = train({"--num_epochs=2", "--checkpoint_dir=s3://box/c", "--checkpoint_steps=20"});
+  job::run j(line, b.with(held));
+  REQUIRE(j.says(" completed, ", 2));
+  job::run second(line, b.with());
+  CHECK(second.wait() != 0);
+  CHECK(has(second.log(), "--checkpoint_dir=s3://box/c is in use by job "));
+  ::kill(j.pid(), SIGTERM);
+  CHECK(j.wait(60s) == 0);
+  CHECK(has(j.log(), "the same command goes on from s3://box/c/version-"));
+  job::run next(line, b.with());
+  CHECK(next.wait(60s) == 0);
+  CAPTURE(next.log());
+  CHECK(has(next.log(), "going on from s3://box/c/version-"));
+  check_account(next.log(), 2);
+}
+
 TEST_CASE("a job begins at the newest checkpoint of a bucket that is whole") {
   bucket b;
   std::string const checkpoints = job::model().checkpoints;
@@ -156,7 +229,7 @@ TEST_CASE("a job begins at the newest checkpoint of a bucket that is whole") {
   auto const log = evaluated("s3://box/c", {});
   CAPTURE(log);
   CHECK(has(log, "checkpoint s3://box/c/version-64 is passed over ("));
-  CHECK(has(log, "using s3://box/c/version-32/ instead"));
+  CHECK(has(log, "using s3://box/c/version-32 instead"));
   CHECK(metrics(log) == metrics(evaluated(checkpoints + "/version-32", {})));
 }
 

@@ -14,6 +14,7 @@
 #include "cluster/training_jobs.hpp"
 #include "common/advice.hpp"
 #include "edl/app/audit.hpp"
+#include "edl/base/bucket/cache.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 
@@ -112,6 +113,11 @@ pod_answer ask_pod(command_line const& l, words const& before, words const& behi
         "job '{}' has no --checkpoint_dir, and keeps nothing to read: if its volumes have one, name "
         "it with that flag",
         job));
+  if (bucket::names_objects(directory))
+    throw usage_error(
+        fmt::format("job '{}' keeps its checkpoints in a bucket, which this command reads itself: name {} "
+                    "instead of the job",
+                    job, directory));
   json one = audit_pod(master, job, directory);
   json& command = one["spec"]["containers"][0]["command"];
   json wrapped = json::array({command[0]});

@@ -39,7 +39,10 @@ struct directory_of_runs {
 overview_options over_directory(std::string const& path) {
   std::error_code unreadable;
   if (!std::filesystem::is_directory(path, unreadable))
-    throw error(fmt::format("no directory '{}'; without one the page shows the jobs of a cluster", path));
+    throw error(
+        fmt::format("no directory '{}'; without one the page shows the jobs of a cluster, and `edl history` "
+                    "also reads s3://BUCKET/PREFIX",
+                    path));
   auto const of = std::make_shared<directory_of_runs>(path);
   return {.what = "runs",
           .where = path,

@@ -22,6 +22,12 @@
 #include "edl/core/storage_call.hpp"
 
 namespace edl::bucket {
+namespace detail {
+
+// Of an object without bytes.
+inline constexpr std::string_view empty_tag = "\"d41d8cd98f00b204e9800998ecf8427e\"";
+
+}  // namespace detail
 
 EDL_INLINE place::place(std::string path) : place(std::move(path), cache_options()) {}
 
@@ -65,6 +71,12 @@ EDL_INLINE void place::check() const {
 EDL_INLINE void place::check_conditions(std::string const& name) const {
   if (!store_) return;
   replace(name, "", "");
+  auto const tag = read(name, 1)->tag;
+  if (tag.size() == detail::empty_tag.size() && tag != detail::empty_tag && tag.find('-') == tag.npos)
+    throw error(fmt::format(
+        "{}: the ETag of an empty object is {}, and not its MD5 sum: the bucket encrypts objects with "
+        "a key of yours (SSE-KMS), so that copies cannot be verified: name another one",
+        path_, tag));
   if (replace(name, "", "") || replace(name, "", "\"0\""))
     throw error(fmt::format(
         "{}: the object store {} ignores conditions of writes (If-None-Match, If-Match), by which "
