@@ -7,6 +7,8 @@
 #include <fstream>
 
 #include "app/job.hpp"
+#include "base/bucket/unkind_store.hpp"
+#include "edl/base/bucket/cache.hpp"
 
 namespace history_file_test {
 
@@ -41,6 +43,50 @@ TEST_CASE("lines are appended, and there once they are flushed") {
   file.flush();
   CHECK(slurp(w.path) == line(10) + evaluation(10));
   CHECK(w.said() == "");
+}
+
+TEST_CASE("an object has all lines, and those of a process that has lost it do not replace others") {
+  with_log w;
+  std::atomic<int> n{0};
+  std::atomic<bool> down{false};
+  test::unkind_store* self = nullptr;
+  test::unkind_store store([&](test::request const& r, test::wire& to) {
+    if (down || n++ % 3 == 0) return test::unkind_store::refuse(to, 503, "SlowDown"), true;
+    return r.method == "PUT" && n % 3 == 2 && (self->serve_silently(r, to), true);
+  });
+  self = &store;
+  auto o = store.options();
+  o.retry_timeout = std::chrono::milliseconds(500);
+  edl::bucket::place const like("", {.directory = w.dir / "cache", .store = o});
+  std::string const key = "c/history.jsonl", path = "s3://box/" + key;
+  history_file first(path, w.log, like);
+  first.go_on_from(0);
+  for (std::uint64_t step = 1; step <= 20; ++step) first.append(training, step, line(step));
+  first.flush();
+  CHECK(job::count(store.objects.at(key), "\n") == 20);
+  // Lines that cannot be written for a while are not lost, even when the job goes back meanwhile.
+  down = true;
+  first.append(training, 21, line(21));
+  first.append(training, 22, line(22));
+  first.flush();
+  CHECK(has(w.said(), "cannot write the job's history for now: s3://box/c/history.jsonl: "));
+  down = false;
+  first.go_on_from(21);
+  first.flush();
+  CHECK(job::count(store.objects.at(key), "\n") == 21);
+  CHECK(store.objects.at(key).ends_with(line(21)));
+  {
+    history_file second(path, w.log, like);
+    second.go_on_from(10);
+    second.append(training, 11, line(11));
+    second.flush();
+  }
+  std::string const now = store.objects.at(key);
+  CHECK(job::count(now, "\n") == 11);
+  first.append(training, 30, line(30));
+  first.flush();
+  CHECK(store.objects.at(key) == now);
+  CHECK(has(w.said(), "another process has written it"));
 }
 
 TEST_CASE("a step has one line of a kind, whoever tells it again") {

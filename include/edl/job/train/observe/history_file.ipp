@@ -120,10 +120,10 @@ EDL_INLINE void history_file::perform(work const& w) { w.drops_later ? drop_afte
 
 EDL_INLINE void history_file::drop_after(std::uint64_t step) {
   any_[0] = any_[1] = false;
-  auto const found = place_.read(name_, detail::longest_history_file);
+  auto const found = unsaved_ > 0 ? std::optional(bucket::place::text{text_, tag_})
+                                  : place_.read(name_, detail::longest_history_file);
   text_ = found ? found->content : "";
   tag_ = found ? found->tag : "";
-  unsaved_ = 0;
   if (!found) return;
   std::string const& text = found->content;
   std::string kept;
