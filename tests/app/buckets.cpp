@@ -133,12 +133,15 @@ TEST_CASE("a job keeps its checkpoints in a bucket, though a worker, a server an
                        "--checkpoint_steps=16",
                        "--keep_checkpoint_max=2",
                        "--evaluation_steps=40",
+                       "--validation_data=" + job::data().validation,
                        "--save_best=accuracy"};
       return servers ? cluster(2, 2, more) : replicas(2, more);
     };
     {
       job::run j(flags(2), b.with(slow));
-      reach_middle(j);
+      bool const begun = j.says(" completed, ", 4);
+      CAPTURE(j.log());
+      REQUIRE(begun);
       for (char const* role : {"worker", servers ? "ps" : "worker", "master"}) {
         pid_t const victim = j.find(role, std::string_view(role) == "master" ? 0 : 1);
         if (victim) ::kill(victim, SIGKILL);

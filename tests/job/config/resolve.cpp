@@ -58,7 +58,7 @@ TEST_CASE("a moving average keeps less than all, and is not made by GPUs that su
 
 TEST_CASE("records, checkpoints, models and predictions may lie in buckets, and nothing else") {
   auto const j = job({"train", "--training_data=s3://b/k", "--data_cache_size=1Gi", "--output=s3://b/m",
-                      "--checkpoint_dir=s3://b/d", "--checkpoint_dir_for_init=s3://b/c"});
+                      "--checkpoint_dir=s3://b/d/", "--checkpoint_dir_for_init=s3://b/c"});
   CHECK(j.checkpoints.checkpoint_dir == "s3://b/d");
   CHECK(j.data.data_cache_size == "1Gi");
   CHECK(j.outputs.output == "s3://b/m");

@@ -51,7 +51,7 @@ inline void resolve_split(job& j, std::string const& share) {
 }
 
 /// Checks the paths that must be directories, and those that may name objects of buckets.
-inline void check_buckets(job const& j) {
+inline void check_buckets(job& j) {
   for (auto const& [flag, path] :
        {std::pair{"export_onnx", &j.outputs.export_onnx}, std::pair{"wrong", &j.evaluation.wrong},
         std::pair{"tensorboard_log_dir", &j.observe.tensorboard_log_dir},
@@ -69,6 +69,8 @@ inline void check_buckets(job const& j) {
         std::pair{"prediction_outputs", &j.outputs.prediction_outputs}})
     if (path->starts_with("s3://") && path->find_first_of("*?[") != path->npos)
       throw usage_error(fmt::format("--{}={}: write it without *, ? and [", flag, *path));
+  std::string& checkpoints = j.checkpoints.checkpoint_dir;
+  while (checkpoints.starts_with("s3://") && checkpoints.ends_with('/')) checkpoints.pop_back();
   try {
     bytes_of(j.data.data_cache_size);
   } catch (error const& e) {
