@@ -85,7 +85,7 @@ EDL_INLINE audit audit_checkpoint(std::string const& path) {
     a.passed_over = found.passed_over.empty() ? found.unfinished : found.warning();
   }
   checkpoint::verify_checkpoint(a.path);
-  train::readable_model const here(a.path, {});
+  train::readable_model const here(a.path, {.log = logger(severity::warning)});
   checkpoint::manifest const m = checkpoint::read_manifest(here.path());
   a.job = m.job;
   a.version = m.version;

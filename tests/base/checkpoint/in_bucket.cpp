@@ -280,6 +280,21 @@ TEST_CASE("a store that ignores conditions is refused, and says so") {
   CHECK(contains(complaint([&] { directory_lock{b.lock("mnist")}; }),
                  "s3://box/c: the object store http://127.0.0.1:"));
   CHECK(contains(complaint([&] { directory_lock{b.lock("mnist")}; }), "ignores conditions of writes"));
+  // One that knows them, but takes no ETag for right.
+  unkind_store strict([](request const& r, wire& w) {
+    return !r.field("If-Match").empty() && (unkind_store::refuse(w, 412, "PreconditionFailed"), true);
+  });
+  auto o = b.options;
+  o.store = strict.options();
+  lock_options lock = b.lock("mnist");
+  lock.directory = place("s3://box/c", o);
+  CHECK(contains(complaint([&] { directory_lock{lock}; }),
+                 "refuses a write with If-Match whose ETag is right"));
+  // One that encrypts with a key of the user.
+  b.store.conditions = true;
+  b.store.objects["c/.edl-conditions"] = "";
+  b.store.tags["c/.edl-conditions"] = "\"00112233445566778899aabbccddeeff\"";
+  CHECK(contains(complaint([&] { directory_lock{b.lock("mnist")}; }), "SSE-KMS"));
 }
 
 TEST_CASE("a store that fails for long is a temporary failure of storage, everywhere") {

@@ -29,7 +29,8 @@ inline constexpr std::string_view empty_tag = "\"d41d8cd98f00b204e9800998ecf8427
 
 }  // namespace detail
 
-EDL_INLINE place::place(std::string path) : place(std::move(path), cache_options()) {}
+EDL_INLINE place::place(std::string path)
+    : place(std::move(path), cache_options{.log = logger(severity::warning)}) {}
 
 EDL_INLINE place::place(std::string path, cache_options const& o)
     : options_(std::make_shared<cache_options const>(o)) {
@@ -77,6 +78,11 @@ EDL_INLINE void place::check_conditions(std::string const& name) const {
         "{}: the ETag of an empty object is {}, and not its MD5 sum: the bucket encrypts objects with "
         "a key of yours (SSE-KMS), so that copies cannot be verified: name another one",
         path_, tag));
+  if (!replace(name, "", tag))
+    throw error(
+        fmt::format("{}: the object store {} refuses a write with If-Match whose ETag is right: name a "
+                    "bucket of another store, or a directory",
+                    path_, store_->endpoint()));
   if (replace(name, "", "") || replace(name, "", "\"0\""))
     throw error(fmt::format(
         "{}: the object store {} ignores conditions of writes (If-None-Match, If-Match), by which "

@@ -98,6 +98,7 @@ class directory_lock {
   void keep();
   void hold_again(std::optional<holder>& taken_by) const;
   void check_epoch() const;
+  bool has_epoch() const;
   void check_text() const;
 
   lock_options options_;

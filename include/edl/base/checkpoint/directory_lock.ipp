@@ -37,6 +37,7 @@ struct later_epoch : error {
 
 // In bytes. The text is padded, so that one write replaces it entirely.
 inline constexpr std::size_t lock_text = 1024, longest_lock_name = 100;
+inline constexpr int most_writes = 5;  // whose conditions fail, one after the other
 // Locked bytes lie beyond the text: some file systems prevent all reads of a range that another process has
 // locked.
 inline constexpr ::off_t lock_of_command = 1 << 20, lock_of_master = lock_of_command + 1;
@@ -220,11 +221,11 @@ EDL_INLINE std::optional<directory_lock::holder> directory_lock::read_text(std::
 
 EDL_INLINE void directory_lock::write(std::string const& content) const {
   if (fd_ < 0) {
-    for (;;) {
+    for (int tries = 1;; ++tries) {
       auto const made = options_.directory.replace(".edl-lock", content, tag_);
       if (made) return void(tag_ = *made);
       auto const now = read(nullptr, &tag_);
-      if (now && now->owner != self_.owner) refuse(now);
+      if (tries == detail::most_writes || (now && now->owner != self_.owner)) refuse(now);
     }
   }
   std::string padded = content;
@@ -267,7 +268,15 @@ EDL_INLINE std::uint64_t directory_lock::claim() {
 }
 
 EDL_INLINE void directory_lock::check_epoch() const {
-  if (epoch_ == 0) return;
+  for (int tries = 0; !has_epoch();)
+    if (++tries == detail::most_writes)
+      throw storage_error(EAGAIN,
+                          fmt::format("{}: others write .edl-epoch at the same time", options_.description));
+}
+
+/// Whether the claimed epoch is this one's; false: somebody has written while this was to be.
+EDL_INLINE bool directory_lock::has_epoch() const {
+  if (epoch_ == 0) return true;
   auto const claimed = read_epoch(options_.directory);
   // If the file is lost, the checkpoints show the epochs of other masters.
   std::uint64_t const newest = claimed.epoch < epoch_ ? newest_epoch(options_.directory) : claimed.epoch;
@@ -279,8 +288,9 @@ EDL_INLINE void directory_lock::check_epoch() const {
   // wrote. The holder of the directory gets it, and no other process claims it again.
   if (claimed.epoch < epoch_ || claimed.owner != self_.owner) {
     check_text();
-    if (!write_epoch(options_.directory, {epoch_, self_.owner, claimed.tag})) check_epoch();
+    return write_epoch(options_.directory, {epoch_, self_.owner, claimed.tag});
   }
+  return true;
 }
 
 // A lock on a file that was removed from the directory keeps no other process away.
