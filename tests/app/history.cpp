@@ -193,7 +193,7 @@ TEST_CASE("a file that is too long for a history is not read") {
   std::ofstream(file).close();
   std::filesystem::resize_file(file, (256u << 20) + 1);
   CHECK_THROWS_WITH_AS(edl::app::read_history(dir / ""),
-                       doctest::Contains("has 268435457 bytes, which is too large for a history"),
+                       doctest::Contains("has 268435457 bytes, which is too large: 268435456 at most"),
                        edl::error);
 }
 

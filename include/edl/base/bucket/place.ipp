@@ -118,7 +118,7 @@ EDL_INLINE std::optional<place::text> place::read(std::string const& name, std::
   try {
     input_file const file(path);
     if (file.size() > most)
-      throw error(fmt::format("{} has {} bytes, and cannot be what its name says", path, file.size()));
+      throw error(fmt::format("{} has {} bytes, which is too large: {} at most", path, file.size(), most));
     text found{std::string(std::size_t(file.size()), '\0'), {}};
     file.read(0, std::as_writable_bytes(std::span(found.content)));
     return found;
