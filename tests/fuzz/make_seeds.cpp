@@ -161,7 +161,7 @@ void files() {
   std::string const names[]{"momentum"};
   edl::view<float> const slots[]{values};
   edl::checkpoint::segment const segments[]{{{0, 8}, 5, some_ledger()}};
-  auto const part = edl::checkpoint::write_part(scratch, layout,
+  auto const part = edl::checkpoint::write_part(scratch.string(), layout,
                                                 {.server = 0,
                                                  .servers = 1,
                                                  .version = 5,
