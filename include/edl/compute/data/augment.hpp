@@ -10,6 +10,7 @@
 #include "edl/core/options_fit.hpp"
 #include "edl/core/random.hpp"
 #include "edl/core/shape.hpp"
+#include "edl/core/unpack.hpp"
 
 namespace edl {
 
@@ -162,5 +163,4 @@ constexpr auto augment(A... a) {
 
 #ifdef EDL_HEADER_ONLY
 #include "edl/compute/data/augment.ipp"
-#include "edl/core/unpack.hpp"
 #endif
