@@ -201,4 +201,48 @@ TEST_CASE("bytes drawn at random do no harm" * doctest::test_suite("long")) {
   CHECK(refused < 3000);
 }
 
+TEST_CASE("an index stands for all tensors of the files that it names") {
+  scratch const dir;
+  auto const write = [&](std::string const& name, std::vector<tensor_source> const& all) {
+    edl::durable_file out(dir / name);
+    write_safetensors(out, all);
+    out.commit();
+  };
+  std::array<float, 2> const a{1, 2}, c{5, 6};
+  std::array<float, 1> const b{3};
+  write("m-1.safetensors",
+        {{.name = "c", .dims = {2}, .data = bytes_of(c)}, {.name = "a", .dims = {2}, .data = bytes_of(a)}});
+  write("m-2.safetensors", {{.name = "b", .dims = {1}, .data = bytes_of(b)}});
+  std::string const index = dir / "m.safetensors.index.json";
+  auto const open = [&](std::string const& map) {
+    spill(index, R"({"metadata": {"total_size": 20}, "weight_map": )" + map + "}");
+    return safetensors_file(index);
+  };
+  auto const one = R"({"b": "m-2.safetensors", "a": "m-1.safetensors", "c": "m-1.safetensors"})";
+  safetensors_file const file = open(one);
+  REQUIRE(file.tensors().size() == 3);
+  std::array<float, 2> got{};
+  file.read(*file.find("c"), 0, std::as_writable_bytes(std::span(got)));
+  CHECK(got == c);
+  file.read(*file.find("b"), 0, std::as_writable_bytes(std::span(got).first(1)));
+  CHECK(got[0] == 3);
+  CHECK(contains(
+      complaint([&] { file.read(*file.find("b"), 2, std::as_writable_bytes(std::span(got).first(1))); }),
+      "has no bytes [2, 6)"));
+
+  auto const refused = [&](std::string const& map) { return complaint([&] { open(map); }); };
+  CHECK(contains(refused(R"({"a": "m-2.safetensors"})"),
+                 "has tensor 'a' in m-2.safetensors, which does not have it"));
+  CHECK(contains(refused(R"({"a": "m-1.safetensors"})"), "names 1 tensors, but its 1 files have 2"));
+  CHECK(
+      contains(refused(R"({"a": "../m-1.safetensors"})"), "gives tensor 'a' no .safetensors file beside it"));
+  CHECK(contains(refused(R"({"a": 1})"), "beside it, but 1"));
+  CHECK(contains(refused(R"({"a": "m-3.safetensors"})"), "m-3.safetensors"));
+  CHECK(contains(refused("{}"), "has no 'weight_map'"));
+  CHECK(contains(refused("[]"), "has no 'weight_map'"));
+  CHECK(contains(refused(R"({"b": "m-2.safetensors", "b": "m-2.safetensors"})"), "twice in one object"));
+  spill(index, "[");
+  CHECK(contains(complaint([&] { safetensors_file{index}; }), "is not JSON"));
+}
+
 }  // namespace safetensors_test

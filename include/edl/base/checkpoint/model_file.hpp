@@ -8,13 +8,12 @@
 #include <string>
 #include <string_view>
 
+#include "edl/base/checkpoint/safetensors.hpp"
 #include "edl/compute/sparse/table_snapshot.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/span.hpp"
 
 namespace edl::checkpoint {
-
-class safetensors_file;
 
 /// A source of a table's rows: `each` passes all of them, some at a time, and in the same order at each call.
 struct row_source {
@@ -50,6 +49,12 @@ void export_model(std::string const& path, parameter_layout const& layout, view<
 /// Whether a file is an ONNX file. The functions below also accept these: their metadata may have the same
 /// entries, and they have no rows of tables.
 inline bool is_onnx(std::string_view path) { return path.ends_with(".onnx"); }
+
+/// Whether a path names a model of `--output` or `--export_onnx`, or one of another program: a safetensors
+/// file, an index of such files, or an ONNX file.
+inline bool names_model_file(std::string_view path) {
+  return path.ends_with(".safetensors") || path.ends_with(index_ending) || is_onnx(path);
+}
 
 /// Reads a model's file and verifies its checksum; throws error if it is damaged. Does not read a file
 /// without a checksum, of other programs or of older versions of edl.

@@ -26,6 +26,7 @@ struct tensor {
   std::string dtype;  ///< "F32", "I64", … as in the format
   std::vector<std::uint64_t> dims;
   std::uint64_t begin = 0, end = 0;  ///< its bytes, from the end of the header
+  std::size_t part = 0;              ///< the file, of those that an index names
 };
 
 /// A tensor to be written: the caller owns `data`.
@@ -53,23 +54,32 @@ std::size_t element_bytes(std::string_view dtype);
 void write_safetensors(durable_file& file, std::span<tensor_source const> tensors,
                        std::map<std::string, std::string> const& metadata = {});
 
+/// How the name of an index ends: a JSON text whose `weight_map` names the file of each tensor. Hugging
+/// Face's libraries write it beside a model in several files.
+inline constexpr std::string_view index_ending = ".safetensors.index.json";
+
 /// A file whose header, dtypes, extents and offsets have been checked against each other and the file's size.
 /// Tensors are inside the file, do not overlap and leave no gaps, and names are unique. Otherwise it throws
-/// edl::error, which names the file and the tensor or offset. Thread safety: const, safe.
+/// edl::error, which names the file and the tensor or offset. An index counts as one file with the tensors of
+/// all files that it names, which lie beside it; it has no metadata. Thread safety: const, safe.
 class safetensors_file {
  public:
   explicit safetensors_file(std::string path);
 
   std::string const& path() const { return file_.path(); }
-  std::uint64_t size() const { return file_.size(); }              ///< bytes of the whole file
+  std::uint64_t size() const {
+    return file_.size();
+  }  ///< bytes of the whole file; of an index, without the files that it names
   std::vector<tensor> const& tensors() const { return tensors_; }  ///< by name
   std::map<std::string, std::string> const& metadata() const { return metadata_; }
 
   /// The tensor with this name, or null.
   tensor const* find(std::string_view name) const;
 
-  /// The offset of a tensor in this file, in bytes.
-  std::uint64_t position(tensor const& t) const { return data_ + t.begin; }
+  /// The offset of a tensor in this file, in bytes; in the file of its part, if this is an index.
+  std::uint64_t position(tensor const& t) const {
+    return parts_.empty() ? data_ + t.begin : parts_[t.part].position(t);
+  }
 
   /// Reads bytes [offset, offset + into.size()) of a tensor of this file.
   void read(tensor const& t, std::uint64_t offset, std::span<std::byte> into) const;
@@ -78,7 +88,11 @@ class safetensors_file {
   std::uint32_t crc32() const { return file_.crc32(); }
 
  private:
+  void read_header();
+  void read_index();
+
   input_file file_;
+  std::vector<safetensors_file> parts_;  // that an index names
   std::vector<tensor> tensors_;
   std::map<std::string, std::string> metadata_;
   std::uint64_t data_ = 0;  // offset of the data

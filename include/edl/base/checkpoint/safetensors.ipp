@@ -15,6 +15,7 @@
 #include "edl/base/checkpoint/safetensors.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/json.hpp"
 #include "edl/core/printable.hpp"
 
 namespace edl::checkpoint {
@@ -256,6 +257,43 @@ EDL_INLINE void write_safetensors(durable_file& file, std::span<tensor_source co
 }
 
 EDL_INLINE safetensors_file::safetensors_file(std::string path) : file_(std::move(path)) {
+  file_.path().ends_with(index_ending) ? read_index() : read_header();
+}
+
+EDL_INLINE void safetensors_file::read_index() {
+  auto const fail = [&](std::string const& what) { throw error(fmt::format("{} {}", file_.path(), what)); };
+  if (file_.size() > longest_safetensors_header)
+    fail(fmt::format("has {} bytes; an index has at most {}", file_.size(), longest_safetensors_header));
+  std::string text(std::size_t(file_.size()), '\0');
+  file_.read(0, std::as_writable_bytes(std::span(text)));
+  auto const all = parse_json(text);
+  if (all.is_discarded()) fail("is " + why_no_json(text));
+  auto const map = all.is_object() ? all.find("weight_map") : all.end();
+  if (map == all.end() || !map->is_object() || map->empty())
+    fail("has no 'weight_map', an object with the file of each tensor");
+  std::map<std::string, std::size_t> opened;  // by name
+  for (auto const& [name, file] : map->items()) {
+    std::string const in = file.is_string() ? file.get<std::string>() : "";
+    if (in.empty() || in.find('/') != in.npos || !in.ends_with(".safetensors"))
+      fail(fmt::format("gives tensor '{}' no .safetensors file beside it, but {}", detail::shown(name),
+                       detail::shown(file.dump())));
+    auto const [at, fresh] = opened.try_emplace(in, parts_.size());
+    if (fresh) parts_.emplace_back(file_.path().substr(0, file_.path().rfind('/') + 1) + in);
+    tensor const* const found = parts_[at->second].find(name);
+    if (!found)
+      fail(fmt::format("has tensor '{}' in {}, which does not have it", detail::shown(name),
+                       detail::shown(in)));
+    tensors_.push_back(*found);
+    tensors_.back().part = at->second;
+  }
+  std::size_t there = 0;
+  for (safetensors_file const& p : parts_) there += p.tensors().size();
+  if (there != tensors_.size())
+    fail(fmt::format("names {} tensors, but its {} files have {}", tensors_.size(), parts_.size(), there));
+  std::ranges::sort(tensors_, {}, &tensor::name);
+}
+
+EDL_INLINE void safetensors_file::read_header() {
   std::uint64_t length = 0;
   if (file_.size() < sizeof length)
     throw error(fmt::format("{} has {} bytes, too few for a safetensors file", file_.path(), file_.size()));
@@ -284,7 +322,7 @@ EDL_INLINE void safetensors_file::read(tensor const& t, std::uint64_t offset,
   if (offset > t.end - t.begin || into.size() > t.end - t.begin - offset)
     throw error(fmt::format("tensor '{}' of {} has no bytes [{}, {})", detail::shown(t.name), path(), offset,
                             offset + into.size()));
-  file_.read(data_ + t.begin + offset, into);
+  parts_.empty() ? file_.read(data_ + t.begin + offset, into) : parts_[t.part].read(t, offset, into);
 }
 
 }  // namespace edl::checkpoint

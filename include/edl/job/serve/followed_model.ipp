@@ -88,7 +88,8 @@ EDL_INLINE bool followed_model::is_there() const {
   auto const status = fs::status(options_.path, code);
   if (status.type() == fs::file_type::not_found) return false;
   if (!fs::is_directory(status) || fs::exists(options_.path + "/manifest.json", code) ||
-      fs::exists(options_.path + "/model.safetensors", code))
+      fs::exists(options_.path + "/model.safetensors", code) ||
+      fs::exists(options_.path + "/model.safetensors.index.json", code))
     return true;
   auto const found = checkpoint::find_checkpoint(options_.path, checkpoint::check::sizes);
   return found.newest || !found.passed_over.empty();

@@ -215,8 +215,31 @@ TEST_CASE("what is no model says what it is") {
   refused(dir / "empty", "holds neither a complete checkpoint");
   refused(dir / "cut", "holds neither a complete checkpoint");
   refused(dir / "cut/version-5", "holds neither a complete checkpoint");
-  refused(dir / "text", "is neither a directory nor a file that ends in .safetensors or .onnx");
+  refused(dir / "text",
+          "is neither a directory nor a file that ends in .safetensors, .safetensors.index.json or .onnx");
   refused(part_of(m.checkpoints + "/version-64"), "is one server's part of a checkpoint");
+}
+
+TEST_CASE("a model in several files is found by its index") {
+  job::scratch const dir;
+  std::string const part = "model-00001-of-00001.safetensors", index = dir / "model.safetensors.index.json";
+  std::filesystem::copy_file(model().output + "/model.safetensors", dir / part);
+  std::string map;
+  for (auto const& t : edl::checkpoint::safetensors_file(dir / part).tensors())
+    map += (map.empty() ? "" : ", ") + ("\"" + t.name + "\": \"" + part + "\"");
+  std::ofstream(index) << R"({"metadata": {}, "weight_map": {)" << map << "}}";
+  auto const evaluated = [](std::string const& from) {
+    job::run j(
+        {"evaluate", "--validation_data=" + job::data().validation, "--checkpoint_dir_for_init=" + from});
+    CHECK(j.wait() == 0);
+    auto const log = j.log();
+    auto const at = log.find("{'accuracy': ");
+    return at == log.npos ? log : log.substr(at, log.find('}', at) - at);
+  };
+  std::string const as_one = evaluated(model().output);
+  CHECK(has(as_one, "accuracy"));
+  CHECK(evaluated(dir / ".") == as_one);
+  CHECK(evaluated(index) == as_one);
 }
 
 TEST_CASE("training that begins with another job's values counts from their version, and its own goes on") {

@@ -31,7 +31,7 @@ EDL_INLINE saved_model::saved_model(program const& p, std::string const& path) :
   if (auto const match = from.match(p.layout, p.weight_names); !match.whole())
     throw error(fmt::format("{} does not belong to this model: {}", path, match.describe()));
   from.read(p.layout, p.weight_names, 0, variables_);
-  bool const exported = path.ends_with(".safetensors") || checkpoint::is_onnx(path);
+  bool const exported = checkpoint::names_model_file(path);
   version_ = exported ? checkpoint::model_version(path) : checkpoint::read_manifest(path).version;
   if (p.layout.tables.empty()) return;
   if (checkpoint::is_onnx(path)) checkpoint::import_rows(path, p.layout, {});  // throws: it has no rows

@@ -32,16 +32,12 @@ namespace detail {
 inline constexpr char const* nothing_there =
     "holds neither a complete checkpoint (a version-N with its manifest.json) nor a model.safetensors";
 
-/// Whether a file is a model written by --output or --export_onnx, or by another program with the same names
-/// and extents.
-inline bool is_model_file(std::string const& path) {
-  return path.ends_with(".safetensors") || checkpoint::is_onnx(path);
-}
+inline constexpr char const* model_index = "model.safetensors.index.json";
 
 inline master::restore_point point_of(job const& j, found_model const& found) {
   // A new job counts its steps from 0; only jobs that do not train report the model's version.
   if (j.checkpoints.skip_mismatch) return {found.common(), 0, {}};
-  if (is_model_file(found.path))
+  if (checkpoint::names_model_file(found.path))
     return {found.common(), j.command == command::train ? 0 : checkpoint::model_version(found.path), {}};
   checkpoint::manifest const m = checkpoint::read_manifest(found.path);
   return {found.common(), m.version, m.applied()};
@@ -195,7 +191,7 @@ inline void tell_what_fits(job const& j, program const& p, std::string const& pa
     throw error(
         what +
         "; --skip_mismatch takes the variables that fit, and leaves the others at their initial values");
-  if (!j.checkpoints.skip_mismatch && is_model_file(path))
+  if (!j.checkpoints.skip_mismatch && checkpoint::names_model_file(path))
     for (table_shape const& t : p.layout.tables)
       if (!from.has_rows(t))
         throw error(fmt::format(
@@ -253,7 +249,8 @@ inline found_model model_at(std::string const& given, checkpoint::check how, std
   if (!fs::is_directory(status)) {
     if (checkpoint::is_part(fs::path(path).filename().native()))
       refuse("is one server's part of a checkpoint; name the directory that it lies in");
-    if (!is_model_file(path)) refuse("is neither a directory nor a file that ends in .safetensors or .onnx");
+    if (!checkpoint::names_model_file(path))
+      refuse("is neither a directory nor a file that ends in .safetensors, .safetensors.index.json or .onnx");
     if (how == checkpoint::check::checksums) checkpoint::check_model(path);
     return {.path = path};
   }
@@ -272,6 +269,7 @@ inline found_model model_at(std::string const& given, checkpoint::check how, std
     if (how == checkpoint::check::checksums) checkpoint::check_model(model);
     return {.path = model};
   }
+  if (fs::exists(path + "/" + model_index, code)) return {.path = path + "/" + model_index};
   refuse(nothing_there);
   return {};
 }
@@ -281,7 +279,7 @@ inline found_model model_copy(std::string const& url, checkpoint::check how, std
                               bucket::cache_options const& cache) {
   auto const copy = std::make_shared<bucket::local_copy const>(bucket::copy_of(url, cache));
   found_model found = model_at(copy->path(), how, fmt::format("{}{}: its copy ", flag, url), cache);
-  if (!is_model_file(found.path)) checkpoint::verify_checkpoint(found.path, how);
+  if (!checkpoint::names_model_file(found.path)) checkpoint::verify_checkpoint(found.path, how);
   found.url = url;
   found.copy = copy;
   return found;
@@ -292,7 +290,10 @@ inline found_model model_in_bucket(std::string given, checkpoint::check how, std
   static constexpr std::string_view manifest = "/manifest.json";
   while (given.ends_with('/')) given.pop_back();
   if (given.ends_with(manifest)) given.resize(given.size() - manifest.size());
-  if (is_model_file(given)) {
+  if (given.ends_with(checkpoint::index_ending))
+    throw error(fmt::format(
+        "{}{}: is an index; name the prefix that it and the files that it names lie below", flag, given));
+  if (checkpoint::names_model_file(given)) {
     auto const [bucket, key] = bucket::parts_of(given);
     if (!bucket::store(bucket, cache.store).find(key))
       throw no_model(fmt::format("{}{}: no such object", flag, given));
@@ -307,6 +308,8 @@ inline found_model model_in_bucket(std::string given, checkpoint::check how, std
     throw error(fmt::format("{}{}: {}", flag, given, search.warning()));
   if (!search.newest && std::ranges::find(names, "model.safetensors") != names.end())
     return model_copy(given + "/model.safetensors", how, flag, cache);
+  if (!search.newest && std::ranges::find(names, model_index) != names.end())
+    return model_copy(given + "/", how, flag, cache);
   if (!search.newest) throw no_model(fmt::format("{}{}: {}", flag, given, nothing_there));
   found_model found =
       model_copy(*search.newest + "/", checkpoint::check::sizes, flag, cache);  // it is verified
@@ -344,13 +347,13 @@ EDL_INLINE std::string trained_hyperparameters(job const& j) {
 }
 
 EDL_INLINE std::string hyperparameters_at(std::string const& path) {
-  return detail::is_model_file(path) ? checkpoint::model_note(path, "hyperparameters")
-                                     : checkpoint::read_manifest(path).hyperparameters;
+  return checkpoint::names_model_file(path) ? checkpoint::model_note(path, "hyperparameters")
+                                            : checkpoint::read_manifest(path).hyperparameters;
 }
 
 EDL_INLINE record_facts facts_at(std::string const& path) {
-  return read_facts(detail::is_model_file(path) ? checkpoint::model_note(path, "record")
-                                                : checkpoint::read_manifest(path).record);
+  return read_facts(checkpoint::names_model_file(path) ? checkpoint::model_note(path, "record")
+                                                       : checkpoint::read_manifest(path).record);
 }
 
 EDL_INLINE table_reading trained_reading(job const& j) try {
@@ -374,8 +377,9 @@ EDL_INLINE record_facts facts_of(program const& p, data::source const& training)
 
 EDL_INLINE std::vector<std::uint64_t> table_seeds(program const& p, std::string const& from,
                                                   std::uint64_t otherwise) {
-  std::uint64_t const seed = detail::is_model_file(from) ? checkpoint::model_seed(from).value_or(otherwise)
-                                                         : checkpoint::read_manifest(from).seed;
+  std::uint64_t const seed = checkpoint::names_model_file(from)
+                                 ? checkpoint::model_seed(from).value_or(otherwise)
+                                 : checkpoint::read_manifest(from).seed;
   std::vector<std::uint64_t> seeds;
   for (std::size_t t = 0; t < p.layout.tables.size(); ++t) seeds.push_back(table_seed(seed, t));
   return seeds;
@@ -501,7 +505,7 @@ EDL_INLINE void configure(ps::store& s, job const& j, program const& p, std::str
     s.configure(initialise);
   else if (j.checkpoints.skip_mismatch && !detail::is_own(j, given))
     detail::begin_with_what_fits(s, p, directory, initialise);
-  else if (detail::is_model_file(directory)) {
+  else if (checkpoint::names_model_file(directory)) {
     auto const from = open_other_model(p, directory);
     if (auto const match = from.match(p.layout, p.weight_names); !match.whole())
       throw error(fmt::format("{} does not belong to this model: {}", directory, match.describe()));
