@@ -13,12 +13,11 @@ namespace training_jobs_test {
 using namespace edl::tool;
 using nlohmann::json;
 using support::has;
-namespace ct = edl::controller;
-namespace type = edl::controller::condition_type;
+namespace type = edl::kubernetes::condition_type;
 
 namespace {
 
-live_job job(ct::training_job_status status = {}) {
+live_job job(edl::kubernetes::training_job_status status = {}) {
   live_job j;
   j.resource.space = "default";
   j.resource.name = "j";
@@ -30,7 +29,8 @@ live_job job(ct::training_job_status status = {}) {
   return j;
 }
 
-ct::condition is(std::string_view what, ct::truth status, std::string reason = "", std::string message = "") {
+edl::kubernetes::condition is(std::string_view what, edl::kubernetes::truth status, std::string reason = "",
+                              std::string message = "") {
   return {.type = std::string(what),
           .status = status,
           .reason = std::move(reason),
@@ -59,11 +59,13 @@ json pod(std::string const& role, std::string const& index, std::string const& o
 
 TEST_CASE("a TrainingJob has the words that a plain job has") {
   CHECK(status_of(job().resource) == "Pending");
-  ct::condition const admitted = is(type::admitted, ct::truth::yes);
+  edl::kubernetes::condition const admitted = is(type::admitted, edl::kubernetes::truth::yes);
   CHECK(status_of(job({.conditions = {admitted}}).resource) == "Starting");
-  CHECK(status_of(job({.conditions = {admitted, is(type::running, ct::truth::yes)}}).resource) == "Running");
-  CHECK(status_of(job({.conditions = {is(type::succeeded, ct::truth::yes)}}).resource) == "Finished");
-  CHECK(status_of(job({.conditions = {is(type::failed, ct::truth::yes)}}).resource) == "Failed");
+  CHECK(status_of(job({.conditions = {admitted, is(type::running, edl::kubernetes::truth::yes)}}).resource) ==
+        "Running");
+  CHECK(status_of(job({.conditions = {is(type::succeeded, edl::kubernetes::truth::yes)}}).resource) ==
+        "Finished");
+  CHECK(status_of(job({.conditions = {is(type::failed, edl::kubernetes::truth::yes)}}).resource) == "Failed");
   live_job gone = job();
   gone.resource.deleted = "2026-11-22T11:00:00Z";
   CHECK(status_of(gone.resource) == "Terminating");
@@ -73,18 +75,19 @@ TEST_CASE("what hinders it is said, and nothing else is") {
   live_job unseen = job();
   unseen.resource.status.observed_generation = 0;
   CHECK(has(hindrance_of(unseen), "no controller has read it yet"));
-  live_job const waits = job({.conditions = {is(type::admitted, ct::truth::no, "NoRoom",
+  live_job const waits = job({.conditions = {is(type::admitted, edl::kubernetes::truth::no, "NoRoom",
                                                 "2 workers of 1 cpu need 2, and 0.5 are free.")}});
   CHECK(hindrance_of(waits) == "NoRoom: 2 workers of 1 cpu need 2, and 0.5 are free.");
   live_job both = waits;
-  both.resource.status.conditions.push_back(is(type::stalled, ct::truth::yes, "Refused", "no such class"));
+  both.resource.status.conditions.push_back(
+      is(type::stalled, edl::kubernetes::truth::yes, "Refused", "no such class"));
   CHECK(hindrance_of(both) == "Refused: no such class");
   both.resource.spec.managed_by = "example.com/other";
   CHECK(has(hindrance_of(both), "spec.managedBy is example.com/other"));
-  live_job done = job(
-      {.conditions = {is(type::admitted, ct::truth::no, "Finished"), is(type::succeeded, ct::truth::yes)}});
+  live_job done = job({.conditions = {is(type::admitted, edl::kubernetes::truth::no, "Finished"),
+                                      is(type::succeeded, edl::kubernetes::truth::yes)}});
   CHECK(hindrance_of(done).empty());
-  CHECK(hindrance_of(job({.conditions = {is(type::admitted, ct::truth::yes)}})).empty());
+  CHECK(hindrance_of(job({.conditions = {is(type::admitted, edl::kubernetes::truth::yes)}})).empty());
 }
 
 TEST_CASE("one table has both: pods count for the TrainingJob that owns them") {
@@ -140,10 +143,11 @@ TEST_CASE("events of the TrainingJob, and of masters that came and went in it") 
 
 TEST_CASE("explain says why it waits, and who changed its size") {
   explanation x;
-  live_job of = job({.conditions = {is(type::admitted, ct::truth::no, "NoRoom", "it needs 3 cores")},
-                     .attempts = 2,
-                     .scale_records = {{"2026-11-22T10:20:00Z", 4, 2, "a service needs room"},
-                                       {"2026-11-22T10:10:00Z", 1, 4, "there was room"}}});
+  live_job of =
+      job({.conditions = {is(type::admitted, edl::kubernetes::truth::no, "NoRoom", "it needs 3 cores")},
+           .attempts = 2,
+           .scale_records = {{"2026-11-22T10:20:00Z", 4, 2, "a service needs room"},
+                             {"2026-11-22T10:10:00Z", 1, 4, "there was room"}}});
   explain_training_job(of, of.resource.name, x);
   REQUIRE(x.now.size() == 2);
   CHECK(has(x.now[0].text, "is at attempt 2: 1 have failed, and 3 may"));
@@ -152,7 +156,7 @@ TEST_CASE("explain says why it waits, and who changed its size") {
   CHECK(x.before[0].text == "its workers became 4 instead of 1: there was room");
   CHECK(x.before[1].text == "its workers became 2 instead of 4: a service needs room");
   explanation asleep;
-  of = job({.conditions = {is(type::suspended, ct::truth::yes)}});
+  of = job({.conditions = {is(type::suspended, edl::kubernetes::truth::yes)}});
   of.resource.spec.suspend = true;
   explain_training_job(of, "j -n team", asleep);
   CHECK(has(asleep.now.at(0).text, "`edl resume j -n team`"));

@@ -9,7 +9,7 @@
 namespace kueue_fuzz {
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
-  using namespace edl::controller;
+  using namespace edl::kubernetes;
   auto const object = edl::parse_json(fuzz::text(data, size));
   auto const read = edl::kueue::read_workload(object);
   if (!read) return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/cluster/training_job/training_job.hpp"
+#include "edl/cluster/kubernetes/training_job.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -10,7 +10,7 @@
 namespace training_job_fuzz {
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
-  using namespace edl::controller;
+  using namespace edl::kubernetes;
   fuzz::takes([&] {
     training_job const job = read_training_job(edl::parse_json(fuzz::text(data, size)));
     auto const& w = job.spec.workers;

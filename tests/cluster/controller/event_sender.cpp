@@ -33,8 +33,8 @@ class slow_server : public api_requests {
   nlohmann::json remove(std::string const&, nlohmann::json const&) override { return {}; }
 };
 
-training_job a_job() {
-  training_job job;
+edl::kubernetes::training_job a_job() {
+  edl::kubernetes::training_job job;
   job.name = "mnist", job.space = "team", job.uid = "1";
   return job;
 }

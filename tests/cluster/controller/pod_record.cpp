@@ -18,7 +18,7 @@ TEST_CASE("a report is read within bounds") {
   CHECK(r->records == 2048);
   CHECK(r->seconds_left == 2.2);
   CHECK(r->standstill_s == 0.31);
-  CHECK(r->speeds == std::vector<speed_record>{{1, 500.5}, {2, 930.5}});
+  CHECK(r->speeds == std::vector<edl::kubernetes::speed_record>{{1, 500.5}, {2, 930.5}});
   CHECK_FALSE(read_report("").has_value());
   CHECK_FALSE(read_report("[1]").has_value());
   CHECK_FALSE(read_report(std::string(1 << 20, ' ')).has_value());

@@ -126,8 +126,9 @@ TEST_CASE("a job that ends says so when its last pod is gone") {
     cluster c(5);
     auto& x = c.add("x", {});
     c.run(10);
-    set_condition(x.job.status,
-                  {.type = good ? "Succeeded" : "Failed", .status = truth::yes, .message = "All is done."});
+    set_condition(x.job.status, {.type = good ? "Succeeded" : "Failed",
+                                 .status = edl::kubernetes::truth::yes,
+                                 .message = "All is done."});
     c.run(1);
     CHECK(x.pods() > 0);
     CHECK_FALSE(condition_true(c.object_of("x"), "Finished"));
@@ -375,7 +376,7 @@ TEST_CASE("at any moment, with requests lost and views that are old: quota holds
       c.run(1);
       for (auto& [key, x] : c.jobs)
         if (x.workers >= 1 && x.last.may_run && !x.job.finished()) {
-          set_condition(x.job.status, {.type = "Succeeded", .status = truth::yes});
+          set_condition(x.job.status, {.type = "Succeeded", .status = edl::kubernetes::truth::yes});
           done.insert(key);
         }
     }

@@ -13,7 +13,7 @@
 
 namespace edl::controller::kueue_double {
 
-inline template_text template_of(std::string const& image, std::string const& cpu) {
+inline edl::kubernetes::template_text template_of(std::string const& image, std::string const& cpu) {
   return json{{"spec",
                {{"containers",
                  {{{"name", "main"},
@@ -32,7 +32,7 @@ struct job_options {
 
 /// A job whose pods do as they are told, one in each step, and stop slowly.
 struct fake_job {
-  training_job job;
+  edl::kubernetes::training_job job;
   std::uint32_t master = 0, servers = 0, workers = 0;
   std::uint32_t announced = 0;  ///< the size that its master was told last
   std::uint32_t plan = 100;     ///< what the autoscaler would give it
@@ -72,7 +72,7 @@ struct cluster {
   std::minstd_rand* lossy = nullptr;  ///< the controller is killed between requests, and sees old Workloads
 
   fake_job& add(std::string const& name, job_options const& o) {
-    training_job j{
+    edl::kubernetes::training_job j{
         .space = o.space, .name = name, .uid = "uid-of-" + (o.space == "team" ? name : o.space + "/" + name)};
     if (!o.queue.empty()) j.labels[kueue::queue_label] = o.queue;
     if (o.is_elastic) j.annotations[kueue::elastic_annotation] = "true";

@@ -7,7 +7,7 @@
 
 namespace kueue_workload_test {
 
-using namespace edl::controller;
+using namespace edl::kubernetes;
 using namespace edl::kueue;
 using nlohmann::json;
 

@@ -14,8 +14,8 @@ using namespace edl::kueue;
 using nlohmann::json;
 
 namespace {
-training_job mnist() {
-  training_job j{.space = "team", .name = "mnist", .uid = "0123456789"};
+edl::kubernetes::training_job mnist() {
+  edl::kubernetes::training_job j{.space = "team", .name = "mnist", .uid = "0123456789"};
   j.spec.servers = 2;
   j.spec.workers = {3, 8};
   j.spec.worker = R"({"spec":{"containers":[{"name":"main"}]}})";

@@ -53,7 +53,7 @@ auto after(std::chrono::seconds limit) { return clock::now() + limit; }
 /// Throws error that says `what` it did not do.
 live_job await_controller(cluster& c, std::string const& job, std::int64_t generation,
                           std::chrono::seconds limit,
-                          std::function<bool(controller::training_job const&)> const& reached,
+                          std::function<bool(edl::kubernetes::training_job const&)> const& reached,
                           std::string const& what) {
   for (auto const until = after(limit);;) {
     live_job now = training_job_again(c, job, until);
@@ -68,20 +68,21 @@ live_job await_controller(cluster& c, std::string const& job, std::int64_t gener
   }
 }
 
-[[noreturn]] void refuse_ended(controller::training_job const& job, char const* what) {
+[[noreturn]] void refuse_ended(edl::kubernetes::training_job const& job, char const* what) {
   throw error(
       fmt::format("job '{}' has ended ({}): nothing of it can be {}", job.name, status_of(job), what));
 }
 
 /// Whether it has no size to change now, because it is suspended or not admitted.
-bool waits_for_room(controller::training_job const& job) {
-  auto const* const admitted = controller::find_condition(job.status, controller::condition_type::admitted);
-  return job.spec.suspend || (admitted != nullptr && admitted->status == controller::truth::no);
+bool waits_for_room(edl::kubernetes::training_job const& job) {
+  auto const* const admitted =
+      edl::kubernetes::find_condition(job.status, edl::kubernetes::condition_type::admitted);
+  return job.spec.suspend || (admitted != nullptr && admitted->status == edl::kubernetes::truth::no);
 }
 
 /// Writes how many workers and servers it is to have, and waits until the controller has told its master.
 int scale_training_job(command_line const& l, cluster& c, live_job const& of) {
-  controller::training_job const& job = of.resource;
+  edl::kubernetes::training_job const& job = of.resource;
   if (!of.fault.empty()) throw error(of.fault);
   if (job.finished()) refuse_ended(job, "scaled");
   json change = json::object();
@@ -106,7 +107,7 @@ int scale_training_job(command_line const& l, cluster& c, live_job const& of) {
     change["workers"]["replicas"] = chosen ? json(workers) : json();
   }
   live_job const changed = change_training_job(c, job.name, {{"spec", change}});
-  auto const announced = [&](controller::training_job const& now) {
+  auto const announced = [&](edl::kubernetes::training_job const& now) {
     return waits_for_room(now) || workers == 0 || now.status.workers.desired == workers;
   };
   live_job const now =
@@ -131,7 +132,7 @@ bool delete_training_job(cluster& c, std::string const& job) {
 }
 
 /// Whether it goes on after a suspension where it was.
-bool keeps_state(controller::training_job const& job) {
+bool keeps_state(edl::kubernetes::training_job const& job) {
   auto const& flags = job.spec.flags;
   std::string const flag = "--checkpoint_dir", given = flag + "=";
   for (auto it = flags.begin(); it != flags.end(); ++it)
@@ -166,9 +167,9 @@ int set_suspended(command_line const& l, bool yes) {
   if (!l.truth("wait")) return done;
   await_controller(
       c, name, changed.resource.generation, std::chrono::seconds(l.number("timeout")),
-      [&](controller::training_job const& job) {
-        return controller::is_true(
-            job.status, yes ? controller::condition_type::suspended : controller::condition_type::running);
+      [&](edl::kubernetes::training_job const& job) {
+        return edl::kubernetes::is_true(job.status, yes ? edl::kubernetes::condition_type::suspended
+                                                        : edl::kubernetes::condition_type::running);
       },
       fmt::format("job '{}' was not {}", name, what));
   fmt::print("job {} {}\n", name, yes ? "is suspended" : "runs");

@@ -114,7 +114,7 @@ class cluster_jobs {
              {"missing", events.missing},
              {"pods", json::array()},
              {"lines", json::array()}};
-    if (above) out["training_job"] = controller::status_json(above->resource.status);
+    if (above) out["training_job"] = edl::kubernetes::status_json(above->resource.status);
     for (json const& pod : pods) out["pods"].push_back(to_json_pod(pod));
     auto const of_pods = summarise(pods);
     if (!of_pods.empty()) out["lines"] = lines_of(parse_json(of_pods[0].report));

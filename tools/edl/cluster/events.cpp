@@ -50,7 +50,7 @@ void keep_own(std::vector<happening>& all, json const& pods) {
 }
 
 /// The same of a TrainingJob: masters come and go in it, and its own beginning is known.
-void keep_own(std::vector<happening>& all, json const& pods, controller::training_job const& above) {
+void keep_own(std::vector<happening>& all, json const& pods, edl::kubernetes::training_job const& above) {
   std::set<std::string> present;
   for (json const& pod : pods) present.insert(text_at(pod, "/metadata/uid"));
   auto const since = parse_time(above.created);
@@ -63,12 +63,12 @@ void keep_own(std::vector<happening>& all, json const& pods, controller::trainin
 }  // namespace
 
 std::vector<happening> read_events(json const& items, std::string const& job, json const& pods,
-                                   controller::training_job const* above) {
+                                   edl::kubernetes::training_job const* above) {
   std::vector<happening> all;
   for (json const& e : items) {
     std::string const kind = text_at(e, "/involvedObject/kind"), name = text_at(e, "/involvedObject/name");
     auto const who = instance_of(job, name);
-    bool const of_job = above != nullptr && kind == controller::training_job_kind && name == job;
+    bool const of_job = above != nullptr && kind == edl::kubernetes::training_job_kind && name == job;
     if (!of_job && (!who || kind != "Pod")) continue;
     happening h{.who = of_job ? "job" : to_string(*who),
                 .uid = text_at(e, "/involvedObject/uid"),
@@ -102,7 +102,7 @@ std::vector<happening> read_events(json const& items, std::string const& job, js
 }
 
 history events_of(cluster& c, std::string const& job, json const& pods,
-                  controller::training_job const* above) {
+                  edl::kubernetes::training_job const* above) {
   try {
     return {read_events(c.api.get(c.path("events")).at("items"), job, pods, above), ""};
   } catch (kubernetes::api_error const& bad) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cluster/cluster.hpp"
-#include "edl/cluster/training_job/training_job.hpp"
+#include "edl/cluster/kubernetes/training_job.hpp"
 
 namespace edl::tool {
 
@@ -32,12 +32,12 @@ struct history {
   std::string missing;  ///< why there are none, where the server does not show them
 };
 history events_of(cluster& c, std::string const& job, nlohmann::json const& pods,
-                  controller::training_job const* above = nullptr);
+                  edl::kubernetes::training_job const* above = nullptr);
 
 /// The same, of an API server's list. `above`: the TrainingJob that the pods are of, whose own events are
 /// among them, said of "job"; null: a plain job.
 std::vector<happening> read_events(nlohmann::json const& items, std::string const& job,
                                    nlohmann::json const& pods,
-                                   controller::training_job const* above = nullptr);
+                                   edl::kubernetes::training_job const* above = nullptr);
 
 }  // namespace edl::tool

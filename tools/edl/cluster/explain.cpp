@@ -134,9 +134,9 @@ explanation explain_pods(std::string const& job, json const& pods, std::vector<h
   return x;
 }
 
-void erase_resizes(std::vector<happening>& events, controller::training_job const& job) {
+void erase_resizes(std::vector<happening>& events, edl::kubernetes::training_job const& job) {
   std::optional<std::chrono::system_clock::time_point> first;
-  for (controller::scale_record const& r : job.status.scale_records)
+  for (edl::kubernetes::scale_record const& r : job.status.scale_records)
     if (auto const at = parse_time(r.time)) first = std::min(first.value_or(*at), *at);
   std::erase_if(events, [&](happening const& e) {
     return first && e.when >= *first && e.reason == "Scaled" && !e.warning;
@@ -144,24 +144,24 @@ void erase_resizes(std::vector<happening>& events, controller::training_job cons
 }
 
 void explain_training_job(live_job const& of, std::string const& named, explanation& to) {
-  controller::training_job const& job = of.resource;
-  namespace type = controller::condition_type;
+  edl::kubernetes::training_job const& job = of.resource;
+  namespace type = edl::kubernetes::condition_type;
   auto const now = [&](std::string text) { to.now.insert(to.now.begin(), {"", "job", std::move(text)}); };
-  controller::training_job_status const& s = job.status;
+  edl::kubernetes::training_job_status const& s = job.status;
   if (std::string const why = hindrance_of(of); !why.empty())
     now(why);
   else if (job.spec.suspend && !job.finished())
-    now(controller::is_true(s, type::suspended)
+    now(edl::kubernetes::is_true(s, type::suspended)
             ? fmt::format("is suspended: `edl resume {}` lets it go on", named)
             : "is being suspended: its workers return their leases");
-  else if (auto const* resizing = controller::find_condition(s, type::resizing);
-           resizing != nullptr && resizing->status == controller::truth::yes)
+  else if (auto const* resizing = edl::kubernetes::find_condition(s, type::resizing);
+           resizing != nullptr && resizing->status == edl::kubernetes::truth::yes)
     now(resizing->message.empty() ? "its size is being changed" : resizing->message);
-  for (controller::scale_record const& r : s.scale_records)
+  for (edl::kubernetes::scale_record const& r : s.scale_records)
     to.before.push_back(
         {r.time, "job", fmt::format("its workers became {} instead of {}: {}", r.to, r.from, r.reason)});
-  for (controller::condition const& c : s.conditions)
-    if (c.status == controller::truth::yes && (c.type == type::succeeded || c.type == type::failed))
+  for (edl::kubernetes::condition const& c : s.conditions)
+    if (c.status == edl::kubernetes::truth::yes && (c.type == type::succeeded || c.type == type::failed))
       to.before.push_back({c.last_transition_time, "job",
                            fmt::format("{}{}{}", c.type == type::failed ? "has failed" : "has succeeded",
                                        c.message.empty() ? "" : ": ", c.message)});

@@ -9,7 +9,7 @@
 #include "cluster/events.hpp"
 #include "cluster/training_jobs.hpp"
 #include "common/command_line.hpp"
-#include "edl/cluster/training_job/training_job.hpp"
+#include "edl/cluster/kubernetes/training_job.hpp"
 
 namespace edl::tool {
 
@@ -29,7 +29,7 @@ explanation explain_pods(std::string const& job, nlohmann::json const& pods,
                          std::vector<happening> const& events, bool everything = false);
 
 /// Takes away what the status of a TrainingJob tells again: each of its last resizes.
-void erase_resizes(std::vector<happening>& events, controller::training_job const& job);
+void erase_resizes(std::vector<happening>& events, edl::kubernetes::training_job const& job);
 
 /// What a TrainingJob itself has to say, added to what its pods tell: why it waits, and who changed its size.
 /// `named`: as `cluster::named`.

@@ -84,14 +84,14 @@ std::string resources_of(json const& pod, char const* which) {
 }
 
 /// " (from 1 to 8, as the autoscaler decides)".
-std::string sizes_of(controller::training_job const& job) {
+std::string sizes_of(edl::kubernetes::training_job const& job) {
   auto const& w = job.spec.workers;
   return w.replicas ? fmt::format(" ({} by hand, from {} to {})", *w.replicas, w.min, w.max)
                     : fmt::format(" (from {} to {}, as the autoscaler decides)", w.min, w.max);
 }
 
-void add_training_job(controller::training_job const& job, rows& head) {
-  controller::training_job_status const& s = job.status;
+void add_training_job(edl::kubernetes::training_job const& job, rows& head) {
+  edl::kubernetes::training_job_status const& s = job.status;
   std::string flags;
   for (std::string const& f : job.spec.flags) flags += (flags.empty() ? "" : " ") + f;
   head.push_back({"Model:", fmt::format("{} ({}, {})", job.spec.model, job.spec.command, job.spec.strategy)});
@@ -104,29 +104,29 @@ void add_training_job(controller::training_job const& job, rows& head) {
   if (!s.completion_time.empty()) head.push_back({"Ended:", s.completion_time});
 }
 
-char const* in_word(controller::truth t) {
-  return t == controller::truth::yes ? "True" : t == controller::truth::no ? "False" : "Unknown";
+char const* in_word(edl::kubernetes::truth t) {
+  return t == edl::kubernetes::truth::yes ? "True" : t == edl::kubernetes::truth::no ? "False" : "Unknown";
 }
 
-void print_conditions(controller::training_job_status const& s) {
+void print_conditions(edl::kubernetes::training_job_status const& s) {
   if (s.conditions.empty()) return;
   rows table{{"CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"}};
-  for (controller::condition const& c : s.conditions)
+  for (edl::kubernetes::condition const& c : s.conditions)
     table.push_back({c.type, in_word(c.status), age_of(c.last_transition_time), c.reason, c.message});
   fmt::print("{}\n", to_table(table));
 }
 
 /// How many workers it had, why, and how fast it was with so many.
-void print_sizes(controller::training_job_status const& s) {
+void print_sizes(edl::kubernetes::training_job_status const& s) {
   if (!s.scale_records.empty()) {
     rows table{{"AGE", "WORKERS", "REASON"}};
-    for (controller::scale_record const& r : s.scale_records)
+    for (edl::kubernetes::scale_record const& r : s.scale_records)
       table.push_back({age_of(r.time), fmt::format("{} to {}", r.from, r.to), r.reason});
     fmt::print("\n{}", to_table(table));
   }
   if (s.speeds.empty()) return;
   rows table{{"WORKERS", "RECORDS/S"}};
-  for (controller::speed_record const& one : s.speeds)
+  for (edl::kubernetes::speed_record const& one : s.speeds)
     table.push_back({std::to_string(one.workers), fmt::format("{:.1f}", one.records_per_second)});
   fmt::print("\n{}", to_table(table));
 }

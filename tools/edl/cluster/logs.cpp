@@ -289,7 +289,7 @@ int end_of(cluster& c, std::string const& job) {
           tell(hindrance_of(*above));
           continue;
         }
-        if (controller::is_true(above->resource.status, controller::condition_type::succeeded)) {
+        if (edl::kubernetes::is_true(above->resource.status, edl::kubernetes::condition_type::succeeded)) {
           fmt::print("job {} is done\n", job);
           return done;
         }

@@ -20,13 +20,12 @@ namespace {
 using nlohmann::json;
 using namespace std::chrono_literals;
 namespace k8s = kubernetes;
-namespace ct = controller;
-namespace condition_type = controller::condition_type;
+namespace condition_type = edl::kubernetes::condition_type;
 
 live_job read(cluster const& c, json const& object) {
   live_job job;
   try {
-    job.resource = ct::read_training_job(object);
+    job.resource = edl::kubernetes::read_training_job(object);
   } catch (error const& bad) {
     job.fault = bad.what();
     job.resource.name = text_at(object, "/metadata/name");
@@ -44,21 +43,22 @@ bool is_unknown_kind(k8s::api_error const& bad) {
   return bad.code() == 404 && bad.message().find("\" not found") == std::string::npos;
 }
 
-std::string said_by(ct::condition const& c) {
+std::string said_by(edl::kubernetes::condition const& c) {
   return c.message.empty() ? c.reason : c.reason.empty() ? c.message : c.reason + ": " + c.message;
 }
 
 }  // namespace
 
 std::string training_jobs_path(std::string const& space, std::string const& name) {
-  return fmt::format("/apis/{}/{}{}{}{}", ct::api_version, space.empty() ? "" : "namespaces/" + space + "/",
-                     ct::training_job_plural, name.empty() ? "" : "/", name);
+  return fmt::format("/apis/{}/{}{}{}{}", edl::kubernetes::api_version,
+                     space.empty() ? "" : "namespaces/" + space + "/", edl::kubernetes::training_job_plural,
+                     name.empty() ? "" : "/", name);
 }
 
 bool knows_training_jobs(cluster& c) {
   try {
     // Anybody may ask that, also where a server would not say of jobs whether it has any.
-    c.api.get(fmt::format("/apis/{}", ct::api_version));
+    c.api.get(fmt::format("/apis/{}", edl::kubernetes::api_version));
     return true;
   } catch (k8s::api_error const& bad) {
     if (bad.code() != 404 && bad.code() != 403) throw;
@@ -116,35 +116,37 @@ void explain_refusal(cluster const& c, k8s::api_error const& bad) {
   throw bad;
 }
 
-std::string status_of(ct::training_job const& job) {
+std::string status_of(edl::kubernetes::training_job const& job) {
   static std::map<std::string, std::string> const names{
       {"pending", "Pending"},     {"creating", "Starting"},  {"running", "Running"}, {"scaling", "Scaling"},
       {"suspended", "Suspended"}, {"succeeded", "Finished"}, {"failed", "Failed"}};
   if (!job.deleted.empty()) return "Terminating";
-  return names.at(ct::phase_of(job.status));
+  return names.at(edl::kubernetes::phase_of(job.status));
 }
 
 std::string hindrance_of(live_job const& of) {
-  ct::training_job const& job = of.resource;
-  ct::training_job_status const& s = job.status;
-  if (auto const* bad = ct::find_condition(s, condition_type::failed); bad && bad->status == ct::truth::yes)
+  edl::kubernetes::training_job const& job = of.resource;
+  edl::kubernetes::training_job_status const& s = job.status;
+  if (auto const* bad = edl::kubernetes::find_condition(s, condition_type::failed);
+      bad && bad->status == edl::kubernetes::truth::yes)
     return said_by(*bad);
   if (job.finished()) return "";
   if (!job.ours())
     return fmt::format("spec.managedBy is {}, the controller of this job", job.spec.managed_by);
-  if (auto const* bad = ct::find_condition(s, condition_type::stalled); bad && bad->status == ct::truth::yes)
+  if (auto const* bad = edl::kubernetes::find_condition(s, condition_type::stalled);
+      bad && bad->status == edl::kubernetes::truth::yes)
     return said_by(*bad);
   if (job.spec.suspend) return "";
   if (s.observed_generation == 0)
     return fmt::format("no controller has read it yet: `edl doctor{}` checks for one", of.reach);
-  if (auto const* admitted = ct::find_condition(s, condition_type::admitted);
-      admitted && admitted->status == ct::truth::no)
+  if (auto const* admitted = edl::kubernetes::find_condition(s, condition_type::admitted);
+      admitted && admitted->status == edl::kubernetes::truth::no)
     return said_by(*admitted);
   return "";
 }
 
-std::string progress_of(ct::training_job const& job) {
-  ct::job_progress const& p = job.status.progress;
+std::string progress_of(edl::kubernetes::training_job const& job) {
+  edl::kubernetes::job_progress const& p = job.status.progress;
   if (p.observed_time.empty() && p.records == 0) return "";
   std::string text = p.total_records > 0
                          ? fmt::format("{} of {}", p.records, counted(p.total_records, "record"))
@@ -156,10 +158,10 @@ std::string progress_of(ct::training_job const& job) {
 }
 
 job_summary summary_of(live_job const& of, job_summary const* pods) {
-  ct::training_job const& job = of.resource;
-  ct::training_job_status const& s = job.status;
+  edl::kubernetes::training_job const& job = of.resource;
+  edl::kubernetes::training_job_status const& s = job.status;
   job_summary out{.name = job.name, .space = job.space, .created = job.created};
-  out.kind = std::string(ct::training_job_kind);
+  out.kind = std::string(edl::kubernetes::training_job_kind);
   out.uid = job.uid;
   out.status = of.fault.empty() ? status_of(job) : "Unreadable";
   out.reason = of.fault.empty() ? hindrance_of(of) : of.fault;

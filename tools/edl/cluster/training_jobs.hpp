@@ -8,14 +8,14 @@
 
 #include "cluster/cluster.hpp"
 #include "cluster/pods.hpp"
-#include "edl/cluster/training_job/training_job.hpp"
+#include "edl/cluster/kubernetes/training_job.hpp"
 #include "edl/core/clock.hpp"
 
 namespace edl::tool {
 
 /// A TrainingJob of a cluster.
 struct live_job {
-  controller::training_job resource;
+  edl::kubernetes::training_job resource;
   std::string fault;    ///< why its fields cannot be read; `is` has its name, its namespace and its uid only
   std::string reach{};  ///< as `cluster::reach`
 };
@@ -48,13 +48,13 @@ live_job change_training_job(cluster& c, std::string const& name, nlohmann::json
 [[noreturn]] void explain_refusal(cluster const& c, kubernetes::api_error const& bad);
 
 /// "Pending", "Starting", "Running", "Scaling", "Suspended", "Finished", "Failed", "Terminating".
-std::string status_of(controller::training_job const& job);
+std::string status_of(edl::kubernetes::training_job const& job);
 
 /// Why it does not run, or does not go on: "Stalled: …", "waits for room: …"; empty: nothing hinders it.
 std::string hindrance_of(live_job const& of);
 
 /// "1024 of 60000 records, epoch 1 of 2, 930 records/s, ends 2026-11-22T10:00:00Z"; empty: not known.
-std::string progress_of(controller::training_job const& job);
+std::string progress_of(edl::kubernetes::training_job const& job);
 
 /// As a row of a table; `pods`: what its pods tell, null where there are none.
 job_summary summary_of(live_job const& job, job_summary const* pods);

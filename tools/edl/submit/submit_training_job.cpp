@@ -139,10 +139,11 @@ void check_name(cluster& c, std::string const& name) {
 }
 
 /// Whether others have the room that it needs, which is no failure.
-bool waits_for_room(controller::training_job const& job) {
-  auto const* const admitted = controller::find_condition(job.status, controller::condition_type::admitted);
-  return admitted != nullptr && admitted->status == controller::truth::no &&
-         !controller::is_true(job.status, controller::condition_type::stalled);
+bool waits_for_room(edl::kubernetes::training_job const& job) {
+  auto const* const admitted =
+      edl::kubernetes::find_condition(job.status, edl::kubernetes::condition_type::admitted);
+  return admitted != nullptr && admitted->status == edl::kubernetes::truth::no &&
+         !edl::kubernetes::is_true(job.status, edl::kubernetes::condition_type::stalled);
 }
 
 /// Waits for the master to run, and says meanwhile what it waits for. False: it waits for room.

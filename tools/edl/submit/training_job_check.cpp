@@ -12,7 +12,7 @@
 #include "common/fields.hpp"
 #include "common/yaml.hpp"
 #include "edl/app/arguments.hpp"
-#include "edl/cluster/training_job/training_job.hpp"
+#include "edl/cluster/kubernetes/training_job.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/quantity.hpp"
 #include "submit/schema.hpp"
@@ -149,7 +149,7 @@ void check_training_job(json const& object, std::string const& origin) {
   json placed = object;  // a server adds the namespace
   if (json& metadata = placed["metadata"]; !metadata.contains("namespace")) metadata["namespace"] = "default";
   try {
-    controller::read_training_job(placed);
+    edl::kubernetes::read_training_job(placed);
   } catch (error const& bad) {
     throw usage_error(fmt::format("{}: {}", origin, bad.what()));
   }

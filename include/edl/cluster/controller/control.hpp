@@ -43,7 +43,7 @@ class control {
 
   /// What to do for the job with this key.
   struct task {
-    training_job job;
+    kubernetes::training_job job;
     edl::controller::decision decision;
     bool plan_anew = false;  ///< the last plan was made without Kueue's current limit for the job
   };

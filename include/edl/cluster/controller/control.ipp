@@ -21,7 +21,7 @@ EDL_INLINE std::vector<std::string> control::take(autoscaler::plan const& p) {
     bool const same = was != plans_.end() && was->second.admitted == now->second.admitted &&
                       was->second.workers == now->second.workers &&
                       (now->second.admitted || was->second.reason == now->second.reason);
-    bool const done = is_true(e.job.status, condition_type::admitted) == now->second.admitted &&
+    bool const done = is_true(e.job.status, kubernetes::condition_type::admitted) == now->second.admitted &&
                       int(e.job.status.workers.desired) == now->second.workers;
     if (!same || (now->second.admitted && !done)) keys.push_back(key);
   }
@@ -48,7 +48,7 @@ EDL_INLINE std::vector<std::string> control::concerned(kueue::object_store::chan
 /// Kueue's decision about the job; nothing if Kueue does not manage the job.
 EDL_INLINE std::optional<kueue::assessment> control::ask_kueue_of(job_entry& entry, task& t,
                                                                   double now) const {
-  training_job const& job = entry.job;
+  kubernetes::training_job const& job = entry.job;
   auto const mine = queues_.workloads_of(job.uid);
   if (!job.ours() || !entry.invalid.empty() || (kueue::queue_of(job).empty() && mine.empty()))
     return std::nullopt;
@@ -70,7 +70,7 @@ EDL_INLINE std::optional<kueue::assessment> control::ask_kueue_of(job_entry& ent
         std::max({is.pods.workers, requested_size.value_or(0), m.size ? m.size->workers : m.first_size});
   }
   // Nor fewer than the next master would start with.
-  if (is_true(job.status, condition_type::admitted))
+  if (is_true(job.status, kubernetes::condition_type::admitted))
     is.pods.workers = std::max(is.pods.workers, job.status.workers.desired);
   auto const plan = plans_.find(job.uid);
   if (plan != plans_.end() && plan->second.admitted)

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "edl/cluster/kubernetes/training_job.hpp"
 #include "edl/cluster/kueue/kueue_objects.hpp"
-#include "edl/cluster/training_job/training_job.hpp"
 
 namespace edl::controller {
 
@@ -17,7 +17,7 @@ namespace edl::controller {
 
 /// Replaces the job's status, unless the job has been recreated under the same name.
 struct write_status {
-  training_job_status status;
+  kubernetes::training_job_status status;
 };
 /// Creates whichever of the Secret, the Service and the master's pod are missing.
 struct create_master {

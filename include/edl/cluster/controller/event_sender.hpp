@@ -31,7 +31,7 @@ class event_sender {
   ~event_sender();
 
   /// Returns at once; `now` is in seconds since the epoch.
-  void send(training_job const& job, std::vector<job_event> const& events, double now);
+  void send(kubernetes::training_job const& job, std::vector<job_event> const& events, double now);
 
  private:
   void work();

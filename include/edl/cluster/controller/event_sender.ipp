@@ -27,7 +27,7 @@ EDL_INLINE event_sender::~event_sender() {
   thread_.join();
 }
 
-EDL_INLINE void event_sender::send(training_job const& job, std::vector<job_event> const& events,
+EDL_INLINE void event_sender::send(kubernetes::training_job const& job, std::vector<job_event> const& events,
                                    double now) {
   constexpr std::size_t most = 1000;
   std::lock_guard const lock(mutex_);

@@ -36,7 +36,8 @@ struct execute_options {
 /// already. Throws errors that are worth a retry: unreachable, untrusted, api_error of a server that is
 /// overloaded or fails; and deposed. Clears `options.restart_rules` if the server turns out not to support
 /// them.
-execution execute(api_requests& api, training_job const& job, decision const& what, execute_options& options);
+execution execute(api_requests& api, kubernetes::training_job const& job, decision const& what,
+                  execute_options& options);
 
 }  // namespace edl::controller
 

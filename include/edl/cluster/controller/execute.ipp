@@ -25,7 +25,7 @@ using kubernetes::api_error;
 
 class executor {
  public:
-  executor(api_requests& api, training_job const& job, execute_options& options)
+  executor(api_requests& api, kubernetes::training_job const& job, execute_options& options)
       : api_(api), job_(job), options_(options) {}
 
   execution run(decision const& what) {
@@ -71,7 +71,7 @@ class executor {
     namespace k8s = kubernetes;
     std::string made = "secret";
     try {
-      training_job here = placed(job_, decision_->changes);
+      kubernetes::training_job here = placed(job_, decision_->changes);
       if (!options_.pod_groups.empty()) {
         made = "PodGroup";
         gather(how.alone);
@@ -137,7 +137,7 @@ class executor {
     }
   }
 
-  void add_pod(training_job const& here, create_master const& how) {
+  void add_pod(kubernetes::training_job const& here, create_master const& how) {
     std::string const name = kubernetes::pod_name(job_.name, {role::master, 0});
     bool made = false;
     try {
@@ -308,7 +308,7 @@ class executor {
   }
 
   api_requests& api_;
-  training_job const& job_;
+  kubernetes::training_job const& job_;
   execute_options& options_;
   decision const* decision_ = nullptr;
   execution out_;
@@ -316,7 +316,7 @@ class executor {
 
 }  // namespace detail
 
-EDL_INLINE execution execute(api_requests& api, training_job const& job, decision const& what,
+EDL_INLINE execution execute(api_requests& api, kubernetes::training_job const& job, decision const& what,
                              execute_options& options) {
   return detail::executor(api, job, options).run(what);
 }

@@ -19,7 +19,7 @@
 #include "edl/cluster/controller/pod_marks.hpp"
 #include "edl/cluster/controller/pod_record.hpp"
 #include "edl/cluster/kubernetes/followed_list.hpp"
-#include "edl/cluster/training_job/training_job.hpp"
+#include "edl/cluster/kubernetes/training_job.hpp"
 
 namespace edl::controller {
 
@@ -30,7 +30,7 @@ inline constexpr std::size_t object_kinds = 4;
 
 /// A TrainingJob, values derived from its templates, and the memo about it.
 struct job_entry {
-  training_job job;
+  kubernetes::training_job job;
   std::string invalid{};  ///< why the object cannot be parsed; `job` then has no spec
   autoscaler::shared<autoscaler::pod_shape> master, server, worker;
   autoscaler::label_set master_labels{}, server_labels{}, worker_labels{};  ///< of the templates
@@ -129,8 +129,8 @@ class inventory {
   std::string const* job_key_of(pod_record const& p) const;
   autoscaler::shared<autoscaler::pod_shape> intern(autoscaler::pod_shape shape);
   void tidy_shapes();
-  autoscaler::shared<autoscaler::pod_shape> shape_of(template_text const& text, std::string const& space,
-                                                     autoscaler::label_set& labels,
+  autoscaler::shared<autoscaler::pod_shape> shape_of(kubernetes::template_text const& text,
+                                                     std::string const& space, autoscaler::label_set& labels,
                                                      std::string* priority_class = nullptr);
   int priority_of(std::string const& class_name) const;
   void add_job(job_entry const& e, pod_marks& marks, autoscaler::cluster_view& to) const;

@@ -52,10 +52,9 @@ EDL_INLINE void inventory::tidy_shapes() {
   shapes_tidied_ = shapes_.size();
 }
 
-EDL_INLINE autoscaler::shared<autoscaler::pod_shape> inventory::shape_of(template_text const& text,
-                                                                         std::string const& space,
-                                                                         autoscaler::label_set& labels,
-                                                                         std::string* priority_class) {
+EDL_INLINE autoscaler::shared<autoscaler::pod_shape> inventory::shape_of(
+    kubernetes::template_text const& text, std::string const& space, autoscaler::label_set& labels,
+    std::string* priority_class) {
   if (text.empty()) return intern({});
   auto const parsed = nlohmann::json::parse(text, nullptr, false);
   auto const& spec = detail::store::field(parsed, {"spec"});
@@ -240,7 +239,7 @@ EDL_INLINE inventory_change inventory::put_job(nlohmann::json const& object) {
   std::string const key = detail::store::key_of(object);
   job_entry next;
   try {
-    next.job = read_training_job(object);
+    next.job = kubernetes::read_training_job(object);
   } catch (error const& e) {
     next.invalid = kubernetes::one_line(e.what(), 1000);
     next.job.space = detail::store::text(detail::store::field(object, {"metadata", "namespace"}));
@@ -255,7 +254,7 @@ EDL_INLINE inventory_change inventory::put_job(nlohmann::json const& object) {
       next.job.spec.managed_by = by.get<std::string>();
     try {
       if (auto const& status = detail::store::field(object, {"status"}); !status.is_null())
-        next.job.status = read_status(status, key);
+        next.job.status = kubernetes::read_status(status, key);
     } catch (error const& why) {
       // A known job keeps its last valid state, and its next status replaces the unreadable one. For an
       // unknown job, writing a new status would lose information.
@@ -281,8 +280,8 @@ EDL_INLINE inventory_change inventory::put_job(nlohmann::json const& object) {
     // The plan depends on the spec and on a few fields of the status.
     bool const same_spec = is.job.generation == next.job.generation && is.job.deleted == next.job.deleted;
     auto const let_in = [](job_entry const& e) {
-      return std::tuple(is_true(e.job.status, condition_type::admitted),
-                        is_true(e.job.status, condition_type::suspended), e.job.finished());
+      return std::tuple(is_true(e.job.status, kubernetes::condition_type::admitted),
+                        is_true(e.job.status, kubernetes::condition_type::suspended), e.job.finished());
     };
     if (same_spec && let_in(is) == let_in(next)) c.plan = inventory_change::weight::none;
     if (is.job.resource_version == next.job.resource_version) c.jobs.clear();

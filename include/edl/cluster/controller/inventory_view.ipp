@@ -14,7 +14,7 @@
 namespace edl::controller {
 
 EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, autoscaler::cluster_view& to) const {
-  training_job const& is = e.job;
+  kubernetes::training_job const& is = e.job;
   if (!e.invalid.empty() || !is.ours() || is.finished() || !is.deleted.empty()) return;
   auto const mine = pods_of(is.uid);
   edl::autoscaler::job_view j{.uid = is.uid, .name = title(is)};
@@ -30,7 +30,7 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, autosca
   };
   j.worker = shape(e.worker, e.worker_labels, role::worker);
   j.submitted = seconds_of(is.created).value_or(to.now);
-  j.admitted = is_true(is.status, condition_type::admitted);
+  j.admitted = is_true(is.status, kubernetes::condition_type::admitted);
   j.workers = j.admitted ? int(is.status.workers.desired) : 0;
   if (!kueue::queue_of(is).empty()) {
     // Until Kueue has decided, a plan must not make room for the job.
@@ -56,9 +56,10 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, autosca
     for (; servers < is.spec.servers; ++servers)
       j.fixed.push_back(shape(e.server, e.server_labels, role::server));
   }
-  for (speed_record const& s : is.status.speeds) j.speeds.push_back({int(s.workers), s.records_per_second});
+  for (kubernetes::speed_record const& s : is.status.speeds)
+    j.speeds.push_back({int(s.workers), s.records_per_second});
   if (report) {
-    for (speed_record const& s : report->speeds) {
+    for (kubernetes::speed_record const& s : report->speeds) {
       auto const known =
           std::find_if(j.speeds.begin(), j.speeds.end(),
                        [&](autoscaler::measured_speed const& o) { return o.workers == int(s.workers); });
@@ -82,7 +83,7 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, autosca
 /// treats them as gone. Otherwise it would decide the same again or, for a job resized just now, the
 /// opposite.
 EDL_INLINE void inventory::mark_leaving(job_entry const& e, std::unordered_set<std::string>& keys) const {
-  if (!is_true(e.job.status, condition_type::admitted)) return;
+  if (!is_true(e.job.status, kubernetes::condition_type::admitted)) return;
   std::vector<pod_record const*> there;
   for (pod_record const* p : pods_of(e.job.uid))
     if (p->who.role == role::worker && p->at != pod_record::phase::over && !p->leaving) there.push_back(p);

@@ -36,9 +36,9 @@ inline std::string in_fields(std::string text) {
 
 }  // namespace detail
 
-EDL_INLINE kubernetes::job_spec spec_of(training_job const& job, std::uint32_t workers) try {
+EDL_INLINE kubernetes::job_spec spec_of(kubernetes::training_job const& job, std::uint32_t workers) try {
   namespace k8s = kubernetes;
-  training_job_spec const& of = job.spec;
+  kubernetes::training_job_spec const& of = job.spec;
   k8s::job_spec s;
   s.name = job.name;
   s.space = job.space;
@@ -66,8 +66,8 @@ EDL_INLINE kubernetes::job_spec spec_of(training_job const& job, std::uint32_t w
   s.service_account = usual_account;
   s.by = {.name = job.name,
           .uid = job.uid,
-          .api_version = std::string(api_version),
-          .kind = std::string(training_job_kind)};
+          .api_version = std::string(kubernetes::api_version),
+          .kind = std::string(kubernetes::training_job_kind)};
   s.secret = k8s::secret_name(s.by);
   k8s::check(s);
   return s;
@@ -75,7 +75,8 @@ EDL_INLINE kubernetes::job_spec spec_of(training_job const& job, std::uint32_t w
   throw usage_error(detail::in_fields(bad.what()));
 }
 
-EDL_INLINE training_job placed(training_job job, std::map<std::string, kueue::pod_changes> const& changes) {
+EDL_INLINE kubernetes::training_job placed(kubernetes::training_job job,
+                                           std::map<std::string, kueue::pod_changes> const& changes) {
   for (auto const& [set, text] : {std::pair{kueue::master_set, &job.spec.master},
                                   {kueue::servers_set, &job.spec.server},
                                   {kueue::workers_set, &job.spec.worker}})
@@ -89,7 +90,8 @@ EDL_INLINE training_job placed(training_job job, std::map<std::string, kueue::po
   return job;
 }
 
-EDL_INLINE nlohmann::json master_of(training_job const& job, create_master const& how, bool restart_rules) {
+EDL_INLINE nlohmann::json master_of(kubernetes::training_job const& job, create_master const& how,
+                                    bool restart_rules) {
   auto pod = kubernetes::master_pod(spec_of(job, how.workers), nlohmann::json::parse(job.spec.master),
                                     restart_rules);
   nlohmann::json& meta = pod["metadata"];
@@ -101,15 +103,15 @@ EDL_INLINE nlohmann::json master_of(training_job const& job, create_master const
   return pod;
 }
 
-EDL_INLINE nlohmann::json event_of(training_job const& job, job_event const& what, double now,
+EDL_INLINE nlohmann::json event_of(kubernetes::training_job const& job, job_event const& what, double now,
                                    std::string const& id) {
   std::string const at = stamp_of(now);
   return {{"apiVersion", "v1"},
           {"kind", "Event"},
           {"metadata", {{"name", fmt::format("{}.{}", job.name, id)}, {"namespace", job.space}}},
           {"involvedObject",
-           {{"apiVersion", api_version},
-            {"kind", training_job_kind},
+           {{"apiVersion", kubernetes::api_version},
+            {"kind", kubernetes::training_job_kind},
             {"name", job.name},
             {"namespace", job.space},
             {"uid", job.uid}}},
@@ -123,8 +125,9 @@ EDL_INLINE nlohmann::json event_of(training_job const& job, job_event const& wha
           {"count", 1}};
 }
 
-EDL_INLINE std::string path_of(training_job const& job) {
-  return fmt::format("/apis/{}/namespaces/{}/{}/{}", api_version, job.space, training_job_plural, job.name);
+EDL_INLINE std::string path_of(kubernetes::training_job const& job) {
+  return fmt::format("/apis/{}/namespaces/{}/{}/{}", kubernetes::api_version, job.space,
+                     kubernetes::training_job_plural, job.name);
 }
 
 EDL_INLINE std::string core_path(std::string const& space, std::string const& plural,

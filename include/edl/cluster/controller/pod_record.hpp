@@ -14,7 +14,7 @@
 #include "edl/cluster/autoscaler/shared.hpp"
 #include "edl/cluster/kubernetes/annotations.hpp"
 #include "edl/cluster/kubernetes/job_size.hpp"
-#include "edl/cluster/training_job/training_job_status.hpp"
+#include "edl/cluster/kubernetes/training_job_status.hpp"
 
 namespace edl::controller {
 
@@ -33,8 +33,8 @@ struct job_report {
   double records_per_s = 0;
   std::uint32_t workers = 0;
   std::optional<double> seconds_left{};
-  std::vector<speed_record> speeds{};    ///< at most 32
-  std::optional<double> standstill_s{};  ///< of the last change of its size
+  std::vector<kubernetes::speed_record> speeds{};  ///< at most 32
+  std::optional<double> standstill_s{};            ///< of the last change of its size
   friend bool operator==(job_report const&, job_report const&) = default;
 };
 

@@ -117,7 +117,7 @@ EDL_INLINE std::optional<job_report> read_report(std::string const& report) {
   if (auto const& speeds = field(v, {"speeds"}); speeds.is_array())
     for (json const& one : speeds) {
       if (!one.is_array() || one.size() != 2 || r.speeds.size() == most_reported_speeds) continue;
-      speed_record const s{whole<std::uint32_t>(one[0]), positive(one[1])};
+      kubernetes::speed_record const s{whole<std::uint32_t>(one[0]), positive(one[1])};
       if (s.workers > 0 && s.workers <= most_workers && s.records_per_second > 0) r.speeds.push_back(s);
     }
   return r;

@@ -19,7 +19,7 @@
 namespace edl::controller {
 namespace detail {
 
-namespace ct = condition_type;
+namespace ct = kubernetes::condition_type;
 
 /// Reasons of the condition Running that determine the next step.
 namespace run {
@@ -62,7 +62,7 @@ class reconciler {
 
   void set(std::string_view type, bool yes, std::string reason, std::string message) {
     set_condition(next_, {.type = std::string(type),
-                          .status = yes ? truth::yes : truth::no,
+                          .status = yes ? kubernetes::truth::yes : kubernetes::truth::no,
                           .reason = std::move(reason),
                           .message = std::move(message),
                           .last_transition_time = stamp_of(now_),
@@ -340,7 +340,7 @@ class reconciler {
 
   /// Sets the job's desired number of workers.
   void choose_size() {
-    worker_range const& range = job_.spec.workers;
+    kubernetes::worker_range const& range = job_.spec.workers;
     std::uint32_t least = range.replicas.value_or(range.min), most = range.replicas.value_or(range.max);
     if (situation_.queue && situation_.queue->most_workers) {
       most = std::max(range.min, std::min(most, *situation_.queue->most_workers));
@@ -559,10 +559,10 @@ class reconciler {
   }
 
   job_situation const& situation_;
-  training_job const& job_;
+  kubernetes::training_job const& job_;
   job_memo& memo_;
   reconcile_options const& options_;
-  training_job_status next_;
+  kubernetes::training_job_status next_;
   double now_;
   pod_record const* master_ = nullptr;  ///< null unless this job owns it
   bool stalled_ = false;

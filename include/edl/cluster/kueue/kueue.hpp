@@ -21,7 +21,7 @@ struct pods_now {
 };
 
 struct situation {
-  controller::training_job const& job;
+  kubernetes::training_job const& job;
   std::vector<workload const*> workloads{};  ///< the Workloads that the job controls, by uid
   bool served = true;                        ///< whether the cluster has Kueue's API
   pods_now pods{};

@@ -79,9 +79,9 @@ class judgement {
       if (!over || w->leaving || !job_.deleted.empty()) {
         take_away(*w, "the job needs no quota");
       } else if (!w->finished()) {
-        bool const good = controller::is_true(job_.status, controller::condition_type::succeeded);
-        controller::condition const* const how = controller::find_condition(
-            job_.status, good ? controller::condition_type::succeeded : controller::condition_type::failed);
+        bool const good = kubernetes::is_true(job_.status, kubernetes::condition_type::succeeded);
+        kubernetes::condition const* const how = kubernetes::find_condition(
+            job_.status, good ? kubernetes::condition_type::succeeded : kubernetes::condition_type::failed);
         owe(set_condition(*w, "Finished", true, good ? "Succeeded" : "Failed", how ? how->message : "",
                           now_));
       } else if (w->held) {
@@ -140,7 +140,7 @@ class judgement {
 
   /// Handles a Workload that somebody else marked Finished while the job has not ended.
   void was_finished(workload const& w) {
-    controller::condition const* const how = w.find("Finished");
+    kubernetes::condition const* const how = w.find("Finished");
     hold("WorkloadFinished", fmt::format("Workload {} is finished ({}: {}): delete it to queue the job again",
                                          w.name, how->reason, how->message));
     out_.stalled = true;
@@ -175,7 +175,7 @@ class judgement {
                                            [&](auto* a, auto* b) { return rank(a) < rank(b); });
     for (workload const* other : all_)
       if (other != &w && gone()) take_away(*other, "the job has another one");
-    controller::condition const* const said = w.find("QuotaReserved");
+    kubernetes::condition const* const said = w.find("QuotaReserved");
     if (!w.active)
       hold("Deactivated", fmt::format("Workload {} is not active: set its spec.active to true", w.name));
     else
@@ -248,7 +248,7 @@ class judgement {
   }
 
   std::string checks_of(workload const& w) const {
-    controller::condition const* const said = w.find("Admitted");
+    kubernetes::condition const* const said = w.find("Admitted");
     return fmt::format("Workload {} has quota in {} and waits for its admission checks{}{}", w.name,
                        w.cluster_queue, said ? ": " : ".", said ? said->message : "");
   }
@@ -319,9 +319,9 @@ class judgement {
 
   /// Reports whether the pods run. Kueue may evict a job whose pods are not ready in time (waitForPodsReady).
   void tell_ready(workload const& w, bool yes) {
-    controller::condition const* const was = w.find("PodsReady");
-    if (was ? (was->status == controller::truth::yes) == yes : !yes) return;
-    bool const again = was && was->status == controller::truth::no && was->reason == "WaitForRecovery";
+    kubernetes::condition const* const was = w.find("PodsReady");
+    if (was ? (was->status == kubernetes::truth::yes) == yes : !yes) return;
+    bool const again = was && was->status == kubernetes::truth::no && was->reason == "WaitForRecovery";
     if (yes)
       owe(set_condition(w, "PodsReady", true, again ? "Recovered" : "Started", "The job's pods run.", now_));
     else
@@ -374,9 +374,9 @@ class judgement {
   /// a slice that Kueue refused, and asks for a single worker once Kueue has not decided within
   /// `slice_timeout`.
   std::uint32_t ask_of(workload const& slice, std::uint32_t have, std::uint32_t want, std::uint32_t asks) {
-    controller::condition const* const said = slice.find("QuotaReserved");
+    kubernetes::condition const* const said = slice.find("QuotaReserved");
     bool const refused =
-        said && said->status == controller::truth::no && said->observed_generation == slice.generation;
+        said && said->status == kubernetes::truth::no && said->observed_generation == slice.generation;
     double const since = seconds_of(slice.created).value_or(situation_.now);
     if (situation_.now >= since + options_.slice_timeout) return have + 1;
     look_again(since + options_.slice_timeout);
@@ -387,7 +387,7 @@ class judgement {
   void look_again(double at) { out_.again_at = std::min(out_.again_at.value_or(at), at); }
 
   situation const& situation_;
-  controller::training_job const& job_;
+  kubernetes::training_job const& job_;
   options const& options_;
   std::string now_;
   bool elastic_;

@@ -40,36 +40,36 @@ struct priority_choice {
 };
 
 /// The job's queue; empty: it has none, and Kueue does not manage it.
-std::string queue_of(controller::training_job const& job);
+std::string queue_of(kubernetes::training_job const& job);
 
 /// Whether the job's quota follows its size through new slices (`elastic_annotation`).
-bool elastic(controller::training_job const& job);
+bool elastic(kubernetes::training_job const& job);
 
 /// The unique name of a job's n-th Workload: "tj-NAME-1f2e3d4c", "tj-NAME-1f2e3d4c-2".
-std::string workload_name(controller::training_job const& job, std::uint32_t n);
+std::string workload_name(kubernetes::training_job const& job, std::uint32_t n);
 
 /// The n of a name made by `workload_name`; 0: the name has another form.
-std::uint32_t workload_number(controller::training_job const& job, std::string const& name);
+std::uint32_t workload_number(kubernetes::training_job const& job, std::string const& name);
 
 /// The class that the job requests, by its label or in its pods' template. An empty name: none.
-priority_choice requested_priority(controller::training_job const& job);
+priority_choice requested_priority(kubernetes::training_job const& job);
 
 /// The pod sets of a job: its master, its servers and its workers.
-std::vector<pod_set> pod_sets_of(controller::training_job const& job, worker_ask ask);
+std::vector<pod_set> pod_sets_of(kubernetes::training_job const& job, worker_ask ask);
 
 /// Creates a Workload. `replaces`: the Workload that this new slice is to replace, if any.
-api_write create(controller::training_job const& job, std::uint32_t n, worker_ask ask,
+api_write create(kubernetes::training_job const& job, std::uint32_t n, worker_ask ask,
                  priority_choice const& priority, workload const* replaces = nullptr);
 
 /// Rewrites all that the job decides about a Workload without quota.
-api_write rewrite(workload const& w, controller::training_job const& job, worker_ask ask,
+api_write rewrite(workload const& w, kubernetes::training_job const& job, worker_ask ask,
                   priority_choice const& priority);
 
 /// Changes only the size of a pod set.
 api_write resize(workload const& w, std::string_view set, std::uint32_t count);
 
 /// Whether a Workload matches the job's current pods, disregarding sizes.
-bool describes(workload const& w, controller::training_job const& job);
+bool describes(workload const& w, kubernetes::training_job const& job);
 
 /// Returns the quota of an evicted Workload whose last pod is gone. `now`: RFC 3339.
 api_write give_back(workload const& w, std::string const& now);

@@ -24,7 +24,7 @@ inline constexpr std::size_t longest_message = 32768;
 
 inline std::string dump(json const& v) { return v.dump(-1, ' ', false, json::error_handler_t::replace); }
 
-inline json parsed(controller::template_text const& pods) {
+inline json parsed(kubernetes::template_text const& pods) {
   json const t = json::parse(pods, nullptr, false);
   // A Workload accepts only labels and annotations of a template's metadata.
   json out{{"spec", field(t, {"spec"})}};
@@ -49,10 +49,10 @@ inline json priority_ref(priority_choice const& p) {
           {"name", p.name}};
 }
 
-inline json condition_json(controller::condition const& c) {
+inline json condition_json(kubernetes::condition const& c) {
   json out{{"type", c.type},
-           {"status", c.status == controller::truth::yes  ? "True"
-                      : c.status == controller::truth::no ? "False"
+           {"status", c.status == kubernetes::truth::yes  ? "True"
+                      : c.status == kubernetes::truth::no ? "False"
                                                           : "Unknown"},
            {"reason", c.reason},
            {"message", printable(c.message, longest_message)},
@@ -61,17 +61,17 @@ inline json condition_json(controller::condition const& c) {
   return out;
 }
 
-inline void put(std::vector<controller::condition>& all, controller::condition next) {
+inline void put(std::vector<kubernetes::condition>& all, kubernetes::condition next) {
   auto const at = std::find_if(all.begin(), all.end(),
-                               [&](controller::condition const& c) { return c.type == next.type; });
+                               [&](kubernetes::condition const& c) { return c.type == next.type; });
   if (at == all.end()) return all.push_back(std::move(next));
   if (at->status == next.status) next.last_transition_time = at->last_transition_time;
   *at = std::move(next);
 }
 
-inline json list(std::vector<controller::condition> const& all) {
+inline json list(std::vector<kubernetes::condition> const& all) {
   json out = json::array();
-  for (controller::condition const& c : all) out.push_back(condition_json(c));
+  for (kubernetes::condition const& c : all) out.push_back(condition_json(c));
   return out;
 }
 
@@ -89,46 +89,46 @@ inline json guarded(workload const& w) {
   return all;
 }
 
-inline std::string base_name(controller::training_job const& job) {
+inline std::string base_name(kubernetes::training_job const& job) {
   return fmt::format("tj-{}-{}", job.name, job.uid.substr(0, 8));
 }
 
 }  // namespace detail::objects
 
-EDL_INLINE std::string queue_of(controller::training_job const& job) {
+EDL_INLINE std::string queue_of(kubernetes::training_job const& job) {
   auto const at = job.labels.find(queue_label);
   return at == job.labels.end() ? std::string() : at->second;
 }
 
-EDL_INLINE bool elastic(controller::training_job const& job) {
+EDL_INLINE bool elastic(kubernetes::training_job const& job) {
   auto const at = job.annotations.find(elastic_annotation);
   return at != job.annotations.end() && at->second == "true";
 }
 
-EDL_INLINE std::string workload_name(controller::training_job const& job, std::uint32_t n) {
+EDL_INLINE std::string workload_name(kubernetes::training_job const& job, std::uint32_t n) {
   std::string const base = detail::objects::base_name(job);
   return n <= 1 ? base : fmt::format("{}-{}", base, n);
 }
 
-EDL_INLINE std::uint32_t workload_number(controller::training_job const& job, std::string const& name) {
+EDL_INLINE std::uint32_t workload_number(kubernetes::training_job const& job, std::string const& name) {
   std::string const base = detail::objects::base_name(job);
   if (name == base) return 1;
   if (!name.starts_with(base + "-")) return 0;
   return kubernetes::number(name.substr(base.size() + 1)).value_or(0);
 }
 
-EDL_INLINE priority_choice requested_priority(controller::training_job const& job) {
+EDL_INLINE priority_choice requested_priority(kubernetes::training_job const& job) {
   using namespace detail::objects;
   if (auto const at = job.labels.find(priority_label); at != job.labels.end() && !at->second.empty())
     return {at->second, true};
-  for (controller::template_text const* t : {&job.spec.worker, &job.spec.server, &job.spec.master})
+  for (kubernetes::template_text const* t : {&job.spec.worker, &job.spec.server, &job.spec.master})
     if (std::string name = text(field(json::parse(*t, nullptr, false), {"spec", "priorityClassName"}));
         !name.empty())
       return {std::move(name)};
   return {};
 }
 
-EDL_INLINE std::vector<pod_set> pod_sets_of(controller::training_job const& job, worker_ask ask) {
+EDL_INLINE std::vector<pod_set> pod_sets_of(kubernetes::training_job const& job, worker_ask ask) {
   std::vector<pod_set> all{{.name = master_set, .pods = job.spec.master}};
   if (job.spec.servers > 0)
     all.push_back({.name = servers_set, .count = job.spec.servers, .pods = job.spec.server});
@@ -137,7 +137,7 @@ EDL_INLINE std::vector<pod_set> pod_sets_of(controller::training_job const& job,
   return all;
 }
 
-EDL_INLINE api_write create(controller::training_job const& job, std::uint32_t n, worker_ask ask,
+EDL_INLINE api_write create(kubernetes::training_job const& job, std::uint32_t n, worker_ask ask,
                             priority_choice const& priority, workload const* replaces) {
   using namespace detail::objects;
   std::string const name = workload_name(job, n);
@@ -145,8 +145,8 @@ EDL_INLINE api_write create(controller::training_job const& job, std::uint32_t n
             {"namespace", job.space},
             {"labels", {{job_uid_label, job.uid}}},
             {"finalizers", json::array({in_use_finalizer})}};
-  meta["ownerReferences"].push_back({{"apiVersion", edl::controller::api_version},
-                                     {"kind", controller::training_job_kind},
+  meta["ownerReferences"].push_back({{"apiVersion", kubernetes::api_version},
+                                     {"kind", kubernetes::training_job_kind},
                                      {"name", job.name},
                                      {"uid", job.uid},
                                      {"controller", true}});
@@ -163,7 +163,7 @@ EDL_INLINE api_write create(controller::training_job const& job, std::uint32_t n
                    : fmt::format("Workload {} waits in queue {}.", name, queue_of(job))};
 }
 
-EDL_INLINE api_write rewrite(workload const& w, controller::training_job const& job, worker_ask ask,
+EDL_INLINE api_write rewrite(workload const& w, kubernetes::training_job const& job, worker_ask ask,
                              priority_choice const& priority) {
   using namespace detail::objects;
   json body = guarded(w);
@@ -192,7 +192,7 @@ EDL_INLINE api_write resize(workload const& w, std::string_view named, std::uint
           fmt::format("Workload {} requests {} {}.", w.name, count, named)};
 }
 
-EDL_INLINE bool describes(workload const& w, controller::training_job const& job) {
+EDL_INLINE bool describes(workload const& w, kubernetes::training_job const& job) {
   using namespace detail::objects;
   auto const wanted = pod_sets_of(job, {});
   if (wanted.size() != w.pod_sets.size()) return false;
@@ -206,14 +206,14 @@ EDL_INLINE bool describes(workload const& w, controller::training_job const& job
 
 EDL_INLINE api_write give_back(workload const& w, std::string const& now) {
   using namespace detail::objects;
-  controller::condition const* const evicted = w.find("Evicted");
+  kubernetes::condition const* const evicted = w.find("Evicted");
   std::string const reason = evicted ? evicted->reason : "Pending",
                     message = evicted ? evicted->message : "The job has no pods.";
   // After other evictions (Deactivated, a stopped queue, a timeout), Kueue decides when to requeue.
   bool const again = reason == "Preempted" || reason == "AdmissionCheck" || reason == "NodeFailures";
   auto all = w.conditions;
   auto const set = [&](char const* type, bool yes, std::string why, std::string words) {
-    put(all, {type, yes ? controller::truth::yes : controller::truth::no, std::move(why), std::move(words),
+    put(all, {type, yes ? kubernetes::truth::yes : kubernetes::truth::no, std::move(why), std::move(words),
               now, w.generation});
   };
   set("Requeued", again, reason, message);
@@ -229,7 +229,7 @@ EDL_INLINE api_write set_condition(workload const& w, std::string type, bool yes
   using namespace detail::objects;
   auto all = w.conditions;
   std::string why = type == "Finished" ? fmt::format("Workload {} is finished: {}", w.name, message) : "";
-  put(all, {std::move(type), yes ? controller::truth::yes : controller::truth::no, std::move(reason),
+  put(all, {std::move(type), yes ? kubernetes::truth::yes : kubernetes::truth::no, std::move(reason),
             std::move(message), now, w.generation});
   return status_patch(w, {{"conditions", list(all)}}, std::move(why));
 }

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "edl/cluster/training_job/training_job.hpp"
+#include "edl/cluster/kubernetes/training_job.hpp"
 
 /// The part of Kueue (kueue.x-k8s.io/v1beta2) that concerns TrainingJobs. Kueue decides about Workloads; the
 /// controller creates one for each job that has a queue.
@@ -33,7 +33,7 @@ struct pod_set {
   std::string name;
   std::uint32_t count = 1;
   std::optional<std::uint32_t> min_count{};  ///< in at most one set: Kueue may admit fewer, down to this
-  controller::template_text pods{};
+  kubernetes::template_text pods{};
 };
 
 /// The admitted part of a pod set.
@@ -65,13 +65,13 @@ struct workload {
   bool active = true;
   std::vector<pod_set> pod_sets{};
 
-  std::vector<controller::condition> conditions{};
+  std::vector<kubernetes::condition> conditions{};
   std::optional<std::map<std::string, assignment>> admission{};  ///< by pod set
   std::string cluster_queue{};
   std::map<std::string, std::uint32_t> reclaimable{};         ///< pods that are no longer needed, by pod set
   std::map<std::string, std::vector<pod_changes>> updates{};  ///< from admission checks, by pod set
 
-  controller::condition const* find(std::string_view type) const;
+  kubernetes::condition const* find(std::string_view type) const;
   bool is(std::string_view type) const;
   bool finished() const { return is("Finished"); }
   bool reserved() const { return is("QuotaReserved"); }
@@ -95,10 +95,10 @@ std::string merge(pod_changes& to, pod_changes const& more);
 
 /// A template with the changes applied, or the key on which they conflict: "nodeSelector: disk".
 struct changed_template {
-  controller::template_text text;
+  kubernetes::template_text text;
   std::string conflict{};
 };
-changed_template with_changes(controller::template_text const& text, pod_changes const& changes);
+changed_template with_changes(kubernetes::template_text const& text, pod_changes const& changes);
 
 /// Whether `read` contains everything in `sent`. A server adds defaults to what it receives.
 bool covers(nlohmann::json const& read, nlohmann::json const& sent);

@@ -53,12 +53,12 @@ inline std::vector<std::string> tolerations(json const& list) {
   return all;
 }
 
-inline controller::condition read_condition(json const& c) {
+inline kubernetes::condition read_condition(json const& c) {
   std::string const status = text(field(c, {"status"}));
-  controller::condition out{.type = text(field(c, {"type"})),
-                            .status = status == "True"    ? controller::truth::yes
-                                      : status == "False" ? controller::truth::no
-                                                          : controller::truth::unknown,
+  kubernetes::condition out{.type = text(field(c, {"type"})),
+                            .status = status == "True"    ? kubernetes::truth::yes
+                                      : status == "False" ? kubernetes::truth::no
+                                                          : kubernetes::truth::unknown,
                             .reason = text(field(c, {"reason"})),
                             .message = text(field(c, {"message"})),
                             .last_transition_time = text(field(c, {"lastTransitionTime"}))};
@@ -87,23 +87,23 @@ inline void read_admission(json const& a, workload& into) {
 
 inline void read_owner(json const& meta, workload& into) {
   each(field(meta, {"ownerReferences"}), [&](json const& o) {
-    if (field(o, {"controller"}) == true && text(field(o, {"kind"})) == controller::training_job_kind &&
-        text(field(o, {"apiVersion"})).starts_with(std::string(controller::api_group) + "/"))
+    if (field(o, {"controller"}) == true && text(field(o, {"kind"})) == kubernetes::training_job_kind &&
+        text(field(o, {"apiVersion"})).starts_with(std::string(kubernetes::api_group) + "/"))
       into.owner = text(field(o, {"uid"})), into.job = text(field(o, {"name"}));
   });
 }
 
 }  // namespace detail::reading
 
-EDL_INLINE controller::condition const* workload::find(std::string_view type) const {
+EDL_INLINE kubernetes::condition const* workload::find(std::string_view type) const {
   auto const at = std::find_if(conditions.begin(), conditions.end(),
-                               [&](controller::condition const& c) { return c.type == type; });
+                               [&](kubernetes::condition const& c) { return c.type == type; });
   return at == conditions.end() ? nullptr : &*at;
 }
 
 EDL_INLINE bool workload::is(std::string_view type) const {
-  controller::condition const* const c = find(type);
-  return c && c->status == controller::truth::yes;
+  kubernetes::condition const* const c = find(type);
+  return c && c->status == kubernetes::truth::yes;
 }
 
 EDL_INLINE pod_set const* workload::set(std::string_view named) const {
@@ -186,7 +186,7 @@ EDL_INLINE std::string merge(pod_changes& to, pod_changes const& more) {
   return {};
 }
 
-EDL_INLINE changed_template with_changes(controller::template_text const& template_of,
+EDL_INLINE changed_template with_changes(kubernetes::template_text const& template_of,
                                          pod_changes const& changes) {
   using namespace detail::reading;
   if (changes == pod_changes{} || template_of.empty()) return {template_of};

@@ -24,20 +24,20 @@ EDL_INLINE pod_group_api pod_group_api_called(std::string const& version) {
   return {version, version != "v1alpha2"};
 }
 
-EDL_INLINE std::string pod_group_name(controller::training_job const& job) {
+EDL_INLINE std::string pod_group_name(kubernetes::training_job const& job) {
   return fmt::format("elasticdl-{}-{}", job.name, job.uid.substr(0, 8));
 }
 
-EDL_INLINE std::uint32_t gang_size(controller::training_job const& job) {
+EDL_INLINE std::uint32_t gang_size(kubernetes::training_job const& job) {
   return job.spec.servers + job.spec.workers.min;
 }
 
-EDL_INLINE nlohmann::json pod_group(controller::training_job const& job, pod_group_api const& api) {
+EDL_INLINE nlohmann::json pod_group(kubernetes::training_job const& job, pod_group_api const& api) {
   nlohmann::json object{{"apiVersion", "scheduling.k8s.io/" + api.version},
                         {"kind", "PodGroup"},
                         {"metadata", {{"name", pod_group_name(job)}, {"namespace", job.space}}}};
-  object["metadata"]["ownerReferences"].push_back({{"apiVersion", controller::api_version},
-                                                   {"kind", controller::training_job_kind},
+  object["metadata"]["ownerReferences"].push_back({{"apiVersion", kubernetes::api_version},
+                                                   {"kind", kubernetes::training_job_kind},
                                                    {"name", job.name},
                                                    {"uid", job.uid},
                                                    {"controller", true}});
@@ -45,8 +45,8 @@ EDL_INLINE nlohmann::json pod_group(controller::training_job const& job, pod_gro
   return object;
 }
 
-EDL_INLINE controller::template_text in_pod_group(controller::template_text const& pods,
-                                                  controller::training_job const& job) {
+EDL_INLINE kubernetes::template_text in_pod_group(kubernetes::template_text const& pods,
+                                                  kubernetes::training_job const& job) {
   if (pods.empty()) return pods;
   auto t = nlohmann::json::parse(pods);
   t["spec"]["schedulingGroup"]["podGroupName"] = pod_group_name(job);

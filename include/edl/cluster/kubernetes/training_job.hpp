@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "edl/cluster/training_job/training_job_status.hpp"
+#include "edl/cluster/kubernetes/training_job_status.hpp"
 
-namespace edl::controller {
+namespace edl::kubernetes {
 
 /// The resource defined in k8s/trainingjob-crd.yaml.
 inline constexpr std::string_view api_group = "elasticdl.org", api_version = "elasticdl.org/v1alpha1",
@@ -71,8 +71,8 @@ std::string title(training_job const& job);
 /// and what is expected.
 training_job read_training_job(nlohmann::json const& object);
 
-}  // namespace edl::controller
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/cluster/training_job/training_job.ipp"
+#include "edl/cluster/kubernetes/training_job.ipp"
 #endif

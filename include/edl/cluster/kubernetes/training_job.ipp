@@ -8,13 +8,13 @@
 
 #include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/cluster/kubernetes/names.hpp"
-#include "edl/cluster/training_job/object_reader.hpp"
-#include "edl/cluster/training_job/training_job.hpp"
+#include "edl/cluster/kubernetes/object_reader.hpp"
+#include "edl/cluster/kubernetes/training_job.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
 
-namespace edl::controller {
+namespace edl::kubernetes {
 namespace detail::job_reading {
 
 inline constexpr std::size_t longest_template = 100 << 10, longest_text = 4096, longest_name = 253,
@@ -106,10 +106,10 @@ EDL_INLINE training_job read_training_job(nlohmann::json const& object) {
   whole.take("kind", kind);
   if (!kind.empty() && kind != training_job_kind)
     whole.fail("kind", fmt::format("is '{}': expected {}", printable(kind, 80), training_job_kind));
-  if (!kubernetes::is_label(j.name) || j.name.size() > kubernetes::longest_job_name)
+  if (!is_label(j.name) || j.name.size() > longest_job_name)
     meta.fail("name", fmt::format("is '{}': expected at most {} lower case letters, digits and '-' inside",
-                                  printable(j.name, 80), kubernetes::longest_job_name));
-  if (!kubernetes::is_label(j.space))
+                                  printable(j.name, 80), longest_job_name));
+  if (!is_label(j.space))
     meta.fail("namespace", fmt::format("is '{}': expected a namespace's name", printable(j.space, 80)));
   meta.take("uid", j.uid, longest_name);
   meta.take("resourceVersion", j.resource_version, longest_name);
@@ -125,4 +125,4 @@ EDL_INLINE training_job read_training_job(nlohmann::json const& object) {
   return j;
 }
 
-}  // namespace edl::controller
+}  // namespace edl::kubernetes

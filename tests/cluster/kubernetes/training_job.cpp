@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/cluster/training_job/training_job.hpp"
+#include "edl/cluster/kubernetes/training_job.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 
 namespace training_job_test {
 
-using namespace edl::controller;
+using namespace edl::kubernetes;
 using nlohmann::json;
 
 namespace {

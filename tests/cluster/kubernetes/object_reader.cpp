@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edl/cluster/training_job/object_reader.hpp"
+#include "edl/cluster/kubernetes/object_reader.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 
 namespace object_reader_test {
 
-using edl::controller::object_reader;
+using edl::kubernetes::object_reader;
 using nlohmann::json;
 
 TEST_CASE("what is absent or null leaves what it would be read into") {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace edl::controller {
+namespace edl::kubernetes {
 
 /// The `status` of a TrainingJob, which only the controller writes. Times are RFC 3339 texts in UTC, as the
 /// API server writes them; empty: not known.
@@ -103,8 +103,8 @@ nlohmann::json status_json(training_job_status const& status);
 /// ("team/mnist") and the field, if a field's value is not valid in a status.
 training_job_status read_status(nlohmann::json const& value, std::string const& whose);
 
-}  // namespace edl::controller
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/cluster/training_job/training_job_status.ipp"
+#include "edl/cluster/kubernetes/training_job_status.ipp"
 #endif

@@ -5,12 +5,12 @@
 
 #include <cmath>
 
-#include "edl/cluster/training_job/object_reader.hpp"
+#include "edl/cluster/kubernetes/object_reader.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
 
-namespace edl::controller {
+namespace edl::kubernetes {
 namespace detail {
 inline nlohmann::json const no_object = nlohmann::json::object();
 
@@ -120,4 +120,4 @@ EDL_INLINE double object_reader::fraction(char const* name) const {
   return v->get<double>();
 }
 
-}  // namespace edl::controller
+}  // namespace edl::kubernetes

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace edl::controller {
+namespace edl::kubernetes {
 
 /// Reads the members of a JSON object. Its errors name the object's owner, the wrong field and what is
 /// expected, for example: "team/mnist: spec.workers.min is 0: expected a whole number from 1 to 10000". A
@@ -49,8 +49,8 @@ class object_reader {
   std::string whose_, path_;
 };
 
-}  // namespace edl::controller
+}  // namespace edl::kubernetes
 
 #ifdef EDL_HEADER_ONLY
-#include "edl/cluster/training_job/object_reader.ipp"
+#include "edl/cluster/kubernetes/object_reader.ipp"
 #endif

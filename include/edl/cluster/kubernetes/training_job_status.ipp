@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "edl/cluster/training_job/object_reader.hpp"
-#include "edl/cluster/training_job/training_job_status.hpp"
+#include "edl/cluster/kubernetes/object_reader.hpp"
+#include "edl/cluster/kubernetes/training_job_status.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/invariant.hpp"
 #include "edl/core/printable.hpp"
 
-namespace edl::controller {
+namespace edl::kubernetes {
 namespace detail::job_status {
 
 using nlohmann::json;
@@ -209,4 +209,4 @@ EDL_INLINE training_job_status read_status(nlohmann::json const& value, std::str
   return s;
 }
 
-}  // namespace edl::controller
+}  // namespace edl::kubernetes
