@@ -49,7 +49,7 @@ constexpr bool within_bounds(T const& values) {
   [[maybe_unused]] auto const one = [&]<class M>(M const& m) {
     if constexpr (!settable<M>) all = all && m.value >= m.least && m.value <= m.most;
   };
-  unpack([&](auto*... m) { (one(*m), ...); }, members(values));
+  edl::unpack([&](auto*... m) { (one(*m), ...); }, members(values));
   return all;
 }
 
@@ -88,7 +88,7 @@ train::hyperparameters describe(T const& values) {
     else
       all.push_back(train::describe(name, m));
   };
-  unpack([&](auto*... m) { (one(*m), ...); }, members(values));
+  edl::unpack([&](auto*... m) { (one(*m), ...); }, members(values));
   return all;
 }
 
@@ -103,7 +103,7 @@ T with_values(train::hyperparameters const& from) {
     else
       m.value = train::value_of<decltype(m.value)>(from[i++]);
   };
-  unpack([&](auto*... m) { (one(*m), ...); }, members(values));
+  edl::unpack([&](auto*... m) { (one(*m), ...); }, members(values));
   return values;
 }
 

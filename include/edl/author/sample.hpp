@@ -174,7 +174,7 @@ struct sample {
   template <class... Named>
   void clear_lists(nn::input_list<Named...> const& all) {
     std::size_t first = 0;
-    unpack(
+    edl::unpack(
         [&](auto const&... n) {
           (..., [&] {
             std::size_t const size = n.spec.input().size();

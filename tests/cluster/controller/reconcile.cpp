@@ -536,7 +536,7 @@ TEST_CASE("no command makes servers beside those of the spec") {
                                : command == std::string("evaluate") ? "validation"
                                                                     : "prediction";
       made["spec"]["flags"] = {"--" + data + "_data=/data", "--checkpoint_dir_for_init=/c"};
-      auto words = spec_of(read_training_job(made), 1).command;
+      auto words = spec_of(edl::kubernetes::read_training_job(made), 1).command;
       words.erase(words.begin());
       if (command == std::string("predict")) words.push_back("--prediction_outputs=/o");
       auto const parsed = edl::app::parse("mnist", words);
@@ -612,7 +612,7 @@ TEST_CASE("a missing account is told with the command that makes this one") {
 }
 
 TEST_CASE("an Event's text is cut between characters") {
-  training_job j;
+  edl::kubernetes::training_job j;
   j.name = "a", j.space = "team";
   std::string long_text(1023, 'x');
   json const event = event_of(j, {true, "Bad", long_text + "ü"}, 0, "1");

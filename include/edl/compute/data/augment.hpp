@@ -127,18 +127,18 @@ struct augmentations {
   std::tuple<A...> all;
 
   constexpr bool options_fit() const {
-    return unpack([](auto const&... a) { return (true && ... && edl::options_fit(a)); }, all);
+    return edl::unpack([](auto const&... a) { return (true && ... && edl::options_fit(a)); }, all);
   }
   void operator()(shape s, std::span<float> picture, record_stream const& random) const {
     std::uint64_t index = 0;
-    unpack([&](auto const&... a) { (a(s, picture, random.child(index++)), ...); }, all);
+    edl::unpack([&](auto const&... a) { (a(s, picture, random.child(index++)), ...); }, all);
   }
 
   void place(shape s, record_stream const& random, placement& of) const
     requires detail::placing_links<A...>
   {
     std::uint64_t index = 0;
-    unpack([&](auto const&... a) { (a.place(s, random.child(index++), of), ...); }, all);
+    edl::unpack([&](auto const&... a) { (a.place(s, random.child(index++), of), ...); }, all);
   }
 };
 

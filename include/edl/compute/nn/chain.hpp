@@ -27,7 +27,7 @@ struct chain {
 
   constexpr fit check(shape in) const { return check_children(*this, in); }
   constexpr shape output(shape in) const {
-    unpack([&](auto const&... l) { ((in = l.output(in)), ...); }, layers);
+    edl::unpack([&](auto const&... l) { ((in = l.output(in)), ...); }, layers);
     return in;
   }
   template <class Visit>
@@ -37,7 +37,7 @@ struct chain {
       in = l.output(in);
       return true;
     };
-    unpack([&](auto const&... l) { (void)(one(l) && ...); }, layers);
+    edl::unpack([&](auto const&... l) { (void)(one(l) && ...); }, layers);
   }
   /// The steps that compute it.
   constexpr auto steps() const { return fuse(layers); }
@@ -244,7 +244,7 @@ struct chain {
   /// visit(step, its input), in order.
   template <class Visit>
   constexpr void each_step(shape in, Visit&& visit) const {
-    unpack([&](auto const&... s) { ((visit(s, in), in = s.output(in)), ...); }, steps());
+    edl::unpack([&](auto const&... s) { ((visit(s, in), in = s.output(in)), ...); }, steps());
   }
   template <class Step>
   static constexpr variable_counts count(Step const& s, shape in) {

@@ -54,8 +54,8 @@ constexpr std::array<input_place, sizeof...(Named)> input_places(input_list<Name
     first_id += std::size_t(ids_of_sample(n.spec));
     return place;
   };
-  return unpack([&](auto const&... n) { return std::array<input_place, sizeof...(Named)>{next(n)...}; },
-                all.all);
+  return edl::unpack([&](auto const&... n) { return std::array<input_place, sizeof...(Named)>{next(n)...}; },
+                     all.all);
 }
 
 /// Calls visit(first) for each offset in the row of a sample where a layer reads a named input.

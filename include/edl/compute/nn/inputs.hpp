@@ -61,7 +61,7 @@ struct input_list {
 
   /// The row: all inputs, one after the other.
   constexpr shape input() const {
-    return {1, 1, unpack([](auto const&... n) { return (0 + ... + int(n.spec.input().size())); }, all)};
+    return {1, 1, edl::unpack([](auto const&... n) { return (0 + ... + int(n.spec.input().size())); }, all)};
   }
 
   template <literal Name>
@@ -79,7 +79,7 @@ struct input_list {
   constexpr int first_of() const {
     int first = 0;
     std::size_t index = 0;
-    unpack(
+    edl::unpack(
         [&](auto const&... n) {
           ((index++ < index_of<Name> ? first += int(n.spec.input().size()) : 0), ...);
         },
@@ -92,12 +92,13 @@ struct input_list {
   constexpr int first_id_of() const {
     int first = 0;
     std::size_t index = 0;
-    unpack([&](auto const&... n) { ((index++ < index_of<Name> ? first += ids_of_sample(n.spec) : 0), ...); },
-           all);
+    edl::unpack(
+        [&](auto const&... n) { ((index++ < index_of<Name> ? first += ids_of_sample(n.spec) : 0), ...); },
+        all);
     return first;
   }
   constexpr int ids() const {
-    return unpack([](auto const&... n) { return (0 + ... + ids_of_sample(n.spec)); }, all);
+    return edl::unpack([](auto const&... n) { return (0 + ... + ids_of_sample(n.spec)); }, all);
   }
 
   template <literal Name>
@@ -154,13 +155,13 @@ constexpr int table_ids(input_list<Named...> const& all) {
 /// Whether all inputs have valid sizes.
 template <class... Named>
 constexpr bool sizes_fit(input_list<Named...> const& all) {
-  return unpack([](auto const&... n) { return (true && ... && sizes_fit(n.spec)); }, all.all);
+  return edl::unpack([](auto const&... n) { return (true && ... && sizes_fit(n.spec)); }, all.all);
 }
 
 /// Whether the options of all inputs that are rows of tables are valid.
 template <class... Named>
 constexpr bool table_options_fit(input_list<Named...> const& all) {
-  return unpack([](auto const&... n) { return (true && ... && table_options_fit(n.spec)); }, all.all);
+  return edl::unpack([](auto const&... n) { return (true && ... && table_options_fit(n.spec)); }, all.all);
 }
 
 /// Whether inputs that share a table agree on the width and the policy of its rows.
@@ -176,10 +177,11 @@ constexpr bool tables_agree(input_list<Named...> const& all) {
                   holds_rows<std::remove_cvref_t<decltype(b.spec)>>)
       agree = agree && (a.table != b.table || (a.spec.width == b.spec.width && a.spec.rows == b.spec.rows));
   };
-  unpack(
+  edl::unpack(
       [&](auto const&... a) {
-        (...,
-         [&](auto const& one) { unpack([&](auto const&... b) { (compare(one, b), ...); }, all.all); }(a));
+        (..., [&](auto const& one) {
+          edl::unpack([&](auto const&... b) { (compare(one, b), ...); }, all.all);
+        }(a));
       },
       all.all);
   return agree;

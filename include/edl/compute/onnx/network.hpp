@@ -87,7 +87,7 @@ template <class... Layers>
 value to_onnx(graph& g, nn::chain<Layers...> const& l, value const& x) {
   value y = x;
   std::size_t index = 0;
-  unpack([&](auto const&... one) { ((y = apply_child(g, l, index++, one, x, y)), ...); }, l.layers);
+  edl::unpack([&](auto const&... one) { ((y = apply_child(g, l, index++, one, x, y)), ...); }, l.layers);
   return y;
 }
 
@@ -113,7 +113,8 @@ template <nn::merge How, class... Branches>
 value to_onnx(graph& g, nn::parallel<How, Branches...> const& l, value const& x) {
   std::vector<value> all;
   std::size_t index = 0;
-  unpack([&](auto const&... b) { (all.push_back(apply_child(g, l, index++, b, x, x)), ...); }, l.branches);
+  edl::unpack([&](auto const&... b) { (all.push_back(apply_child(g, l, index++, b, x, x)), ...); },
+              l.branches);
   return join(g, How, std::move(all), l.output(x.extents));
 }
 
@@ -147,7 +148,7 @@ value to_onnx(graph& g, nn::graph_layer<Whole, Kinds...> const& l, value const& 
       inside const named(g, nn::numbered(names));
       y = apply(g, layer, y);
     };
-    unpack([&](auto const&... layer) { (one(layer), ...); }, layers);
+    edl::unpack([&](auto const&... layer) { (one(layer), ...); }, layers);
     return y;
   };
   auto const sizes = l.measure(x.extents);
@@ -229,7 +230,7 @@ value add_inputs(graph& g, nn::input_list<Named...> const& all) {
     g.place(first, add_input(g, std::string(n.name), n.table, n.spec));
     first += int(n.spec.input().size());
   };
-  unpack([&](auto const&... n) { (one(n), ...); }, all.all);
+  edl::unpack([&](auto const&... n) { (one(n), ...); }, all.all);
   return {.name = {}, .extents = all.input()};  // branches select inputs by name
 }
 

@@ -41,7 +41,7 @@ embedding_layout embedding_layout_of(nn::input_list<Named...> const& all) {
     }
     feature += kind.input().size();
   };
-  unpack([&](auto const&... n) { (one(n), ...); }, all.all);
+  edl::unpack([&](auto const&... n) { (one(n), ...); }, all.all);
   return out;
 }
 

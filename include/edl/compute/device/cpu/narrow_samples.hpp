@@ -70,7 +70,7 @@ void by_parts(basic_cpu<T>& cpu, std::size_t n, std::size_t least, Work const& w
     std::size_t const most = to.narrow || (from.narrow || ...) ? 2048 : end - begin;
     for (std::size_t i = begin; i < end; i += most) {
       std::size_t const some = std::min(most, end - i);
-      unpack([&](auto const&... s) { work(some, left.place(i, some), s.read(i, some)...); }, read);
+      edl::unpack([&](auto const&... s) { work(some, left.place(i, some), s.read(i, some)...); }, read);
       left.write(i, some);
     }
   });

@@ -153,7 +153,7 @@ struct graph_layer {
           if constexpr (masks_places<L>)
             if (l.of_network) visit(l.mask);
         };
-        unpack([&](auto const&... l) { (one(l), ...); }, of.layers);
+        edl::unpack([&](auto const&... l) { (one(l), ...); }, of.layers);
       });
   }
   /// One of them reads ids, which are all that the input is.

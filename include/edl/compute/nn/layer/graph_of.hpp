@@ -91,7 +91,7 @@ struct graph_result {
       all = l.output(all);
       return true;
     };
-    unpack([&](auto const&... l) { (void)(one(l) && ...); }, pending);
+    edl::unpack([&](auto const&... l) { (void)(one(l) && ...); }, pending);
     return all;
   }
 };
@@ -354,7 +354,7 @@ constexpr auto read(F const& f, shape in, std::tuple<Begin...> const& begin) {
     using second = typename graph_made_of<Whole, typename scope_of<result>::type>::type;
     second notes(in);
     return notes.finish(
-        unpack([&](auto const&... b) { return commit(f(argument<second>(&notes, b)...)); }, begin));
+        edl::unpack([&](auto const&... b) { return commit(f(argument<second>(&notes, b)...)); }, begin));
   }
 }
 

@@ -47,7 +47,7 @@ struct parallel {
   }
   template <class Visit>
   constexpr void children(shape in, Visit&& visit) const {
-    unpack([&](auto const&... b) { (void)(visit(b, in, std::string_view{}) && ...); }, branches);
+    edl::unpack([&](auto const&... b) { (void)(visit(b, in, std::string_view{}) && ...); }, branches);
   }
   constexpr std::size_t saved(shape in, pass_size batch) const {
     std::size_t n = saved_by_children(*this, in, batch);
@@ -80,7 +80,7 @@ struct parallel {
       }
       ++index;
     };
-    unpack([&](auto const&... b) { (one(b), ...); }, branches);
+    edl::unpack([&](auto const&... b) { (one(b), ...); }, branches);
   }
 
   template <class D>
@@ -113,7 +113,7 @@ struct parallel {
       if (index > 0 && !a.dx.empty()) p.device.add(activation::none, a.dx, other, a.dx);
       ++index;
     };
-    unpack([&](auto const&... b) { (one(b), ...); }, branches);
+    edl::unpack([&](auto const&... b) { (one(b), ...); }, branches);
   }
 
   /// Multiplies `to` by the outputs of all branches but one.
@@ -126,12 +126,12 @@ struct parallel {
       (void)shares.next(b, a.in, a.x, y);
       if (index++ != left_out) p.device.multiply_elements(to, y, to);
     };
-    unpack([&](auto const&... b) { (one(b), ...); }, branches);
+    edl::unpack([&](auto const&... b) { (one(b), ...); }, branches);
   }
 
   template <class Visit>
   constexpr void each_output(shape in, Visit&& visit) const {
-    unpack([&](auto const&... b) { (visit(b.output(in)), ...); }, branches);
+    edl::unpack([&](auto const&... b) { (visit(b.output(in)), ...); }, branches);
   }
 };
 

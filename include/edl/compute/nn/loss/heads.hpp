@@ -120,13 +120,13 @@ struct head_list {
     auto const one = [](auto const& h) {
       return h.weight.is_in(0, setting::unbounded) && nn::options_fit(h.loss, h.output);
     };
-    return unpack([&](auto const&... h) { return (one(h) && ...); }, all);
+    return edl::unpack([&](auto const&... h) { return (one(h) && ...); }, all);
   }
   static constexpr std::size_t labels(shape) { return all_labels; }
 
   /// The same with the weights for these hyperparameters. Throws as `setting::resolve`.
   head_list with(hyperparameter_view set) const {
-    return unpack([&](auto const&... h) { return head_list{{h.with(set)...}}; }, all);
+    return edl::unpack([&](auto const&... h) { return head_list{{h.with(set)...}}; }, all);
   }
 
   /// Whether some head takes the label; the overload below checks its own head.
@@ -177,7 +177,7 @@ struct head_list {
         output += n;
         first += h.labels;
       };
-      unpack([&](auto const&... h) { (one(h), ...); }, all);
+      edl::unpack([&](auto const&... h) { (one(h), ...); }, all);
     }
     return batch > 0 ? total / batch : 0;
   }
