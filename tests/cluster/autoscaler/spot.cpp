@@ -47,6 +47,17 @@ TEST_CASE("sightings add up to hours, losses and returns") {
   CHECK(s.up == true);
 }
 
+TEST_CASE("a job on demand stays where a move to cheaper machines costs more than it saves") {
+  spot_state s = state();
+  s.at = place::on_demand;
+  s.work = 1, s.deadline = 20;
+  s.pools = {pool("far", 20, 2.5)};
+  s.pools[0].move_usd = 80;
+  CHECK(decide(s).at == place::on_demand);
+  s.pools[0].move_usd = 0, s.pools[0].move_hours = 0.02;
+  CHECK(decide(s).at == place::spot);
+}
+
 TEST_CASE("a job goes to the cheapest pool, and asks for the next one where it is refused") {
   spot_state s = state();
   spot_placement to = decide(s);

@@ -68,6 +68,9 @@ int spot(command_line const& l) {
     for (std::size_t z = 0; z < trace.zones.size(); ++z) c.zones.push_back(z);
     c.gigabytes = real(l, "gigabytes", 0, 1e7);
     c.ticks = int(real(l, "deadline", 0.01, 1e5) * 3600 / trace.tick);
+    if (c.ticks < 1)
+      throw usage_error(fmt::format("--deadline={}: is shorter than a tick of the trace, {} s",
+                                    l.text("deadline"), trace.tick));
     for (; c.start + std::size_t(c.ticks) <= trace.zones[0].up.size(); c.start += std::size_t(c.ticks))
       cases.push_back(c);
   }

@@ -166,6 +166,7 @@ EDL_INLINE spot_placement decide(spot_state const& s) {
     return spot_placement{.at = at, .pool = pool, .expected = expected, .reason = std::move(why)};
   };
   bool const may_wait = spare >= s.until_next;
+  double const on_demand = s.at == place::on_demand ? outlook->run(n) : outlook->start(n);
   for (std::size_t rank = 0; rank < n; ++rank) {
     std::size_t const i = order[rank];
     spot_pool const& p = s.pools[i];
@@ -178,6 +179,7 @@ EDL_INLINE spot_placement decide(spot_state const& s) {
       if ((s.pools[s.pool].price - p.price) * lasts < move_usd(p) + p.move_hours * slack_usd) continue;
     }
     double const run = here ? outlook->run(rank) : outlook->start(rank), wait = outlook->wait(rank);
+    if (s.at == place::on_demand && on_demand < std::min(run, may_wait ? wait : run)) break;
     if (may_wait && wait < run)
       return placed(
           place::nowhere, 0, wait,
@@ -188,11 +190,11 @@ EDL_INLINE spot_placement decide(spot_state const& s) {
                               here ? "stays in" : "goes to", p.name, p.price));
   }
   if (s.at == place::on_demand)
-    return placed(place::on_demand, 0, outlook->run(n), "stays on demand: no spot machines are worth a move");
-  if (may_wait && outlook->wait(n) < outlook->start(n))
+    return placed(place::on_demand, 0, on_demand, "stays on demand: no spot machines are worth a move");
+  if (may_wait && outlook->wait(n) < on_demand)
     return placed(place::nowhere, 0, outlook->wait(n),
                   fmt::format("waits: there are no spot machines, and {:.1f} hours of slack", slack));
-  return placed(place::on_demand, 0, outlook->start(n),
+  return placed(place::on_demand, 0, on_demand,
                 may_wait ? "goes on demand: a wait is likely to cost more"
                          : "goes on demand: the deadline leaves no time for less");
 }
