@@ -406,7 +406,7 @@ inline void model(table& t) {
   using enum command;
   t.group("Model");
   t.flag("checkpoint_dir", &job_options::checkpoints::checkpoint_dir, "master",
-         "directory for checkpoints, or s3://BUCKET/PREFIX; the job resumes from the newest one in it")
+         "directory or s3://BUCKET/PREFIX for checkpoints; resumes from the newest")
       .only({train})
       .elasticdl();
   t.flag(

@@ -225,7 +225,8 @@ TEST_CASE("a model in several files is found by its index") {
   std::string const part = "model-00001-of-00001.safetensors", index = dir / "model.safetensors.index.json";
   std::filesystem::copy_file(model().output + "/model.safetensors", dir / part);
   std::string map;
-  for (auto const& t : edl::checkpoint::safetensors_file(dir / part).tensors())
+  edl::checkpoint::safetensors_file const file(dir / part);
+  for (auto const& t : file.tensors())
     map += (map.empty() ? "" : ", ") + ("\"" + t.name + "\": \"" + part + "\"");
   std::ofstream(index) << R"({"metadata": {}, "weight_map": {)" << map << "}}";
   auto const evaluated = [](std::string const& from) {
