@@ -96,10 +96,20 @@ TEST_CASE("a job trains on objects and leaves its model in a bucket, though a wo
 
   // What the model says is the same, wherever it lies and whoever reads it.
   std::ofstream(dir / "model.safetensors", std::ios::binary) << b.at("out/model/model.safetensors");
+  edl::checkpoint::safetensors_file const file(dir / "model.safetensors");
+  std::string map;
+  for (auto const& t : file.tensors())
+    map += (map.empty() ? "" : ", ") + ("\"" + t.name + "\": \"m.safetensors\"");
+  {
+    std::lock_guard const lock(b.store.mutex);
+    b.store.objects["out/parts/m.safetensors"] = b.store.objects.at("out/model/model.safetensors");
+    b.store.objects["out/parts/model.safetensors.index.json"] = R"({"weight_map": {)" + map + "}}";
+  }
   std::string told;
   for (lines const& processes : {lines{}, lines{"--num_workers=2", "--num_ps_pods=1"}})
-    for (std::string const& model : {dir / "model.safetensors", std::string("s3://box/out/model"),
-                                     std::string("s3://box/out/model/model.safetensors")}) {
+    for (std::string const& model :
+         {dir / "model.safetensors", std::string("s3://box/out/model"), std::string("s3://box/out/parts"),
+          std::string("s3://box/out/model/model.safetensors")}) {
       bool const remote = model.starts_with("s3://");
       std::string const to = remote ? "s3://box/predicted" : dir / "predicted";
       lines line{"predict", "--prediction_data=s3://box/data/test/part-*",

@@ -18,14 +18,15 @@ bucket::cache_options cache_of(job const& j, logger const& log = logger(severity
 bucket::place checkpoints_of(job const& j);
 
 /// The path of a model, or of a checkpoint, at which this process can read it: the given one, or that of a
-/// copy of the objects of `s3://…`, which stays at least as long as this object. Throws error.
+/// copy of the objects of `s3://…`, which stays at least as long as this object. Of a prefix with a model in
+/// several files it is the path of their index. Throws error.
 class readable_model {
  public:
   readable_model(std::string const& given, bucket::cache_options const& cache);
-  std::string const& path() const { return copy_ ? copy_->path() : given_; }
+  std::string const& path() const { return path_; }
 
  private:
-  std::string given_;
+  std::string path_;
   std::optional<bucket::local_copy> copy_;
 };
 

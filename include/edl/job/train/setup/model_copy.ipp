@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
+
 #include "edl/core/inline.hpp"
 #include "edl/core/quantity.hpp"
 #include "edl/job/train/setup/model_copy.hpp"
@@ -18,8 +20,13 @@ EDL_INLINE bucket::place checkpoints_of(job const& j) {
 }
 
 EDL_INLINE readable_model::readable_model(std::string const& given, bucket::cache_options const& cache)
-    : given_(given) {
-  if (bucket::names_objects(given)) copy_.emplace(bucket::copy_of(given, cache));
+    : path_(given) {
+  if (!bucket::names_objects(given)) return;
+  path_ = copy_.emplace(bucket::copy_of(given, cache)).path();
+  std::error_code unknown;
+  std::string const index = path_ + "/model.safetensors.index.json";
+  if (!std::filesystem::exists(path_ + "/manifest.json", unknown) && std::filesystem::exists(index, unknown))
+    path_ = index;
 }
 
 }  // namespace edl::train
