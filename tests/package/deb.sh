@@ -48,7 +48,9 @@ cmake -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$usr" >"$
 grep -q "found $usr/lib" "$work/log" || { cat "$work/log" >&2; fail "another edl was found"; }
 
 # A release of these packages: apt takes them from its repository, and refuses one that was altered.
-command -v apt-ftparchive >/dev/null || { echo "apt-ftparchive is not installed (Debian: apt-utils): no release is made"; exit 0; }
+for each in apt-ftparchive:apt-utils doxygen:doxygen; do
+  command -v "${each%:*}" >/dev/null || { echo "${each%:*} is not installed (Debian: ${each#*:}): no release is made"; exit 0; }
+done
 number=${version#edl }
 here=$(cd "$(dirname "$0")/../.." && pwd)
 git clone -q --shared "$here" "$work/source"
@@ -68,6 +70,7 @@ gpgconf --kill all
 grep -q "^### Added" "$work/release/NOTES.md" || fail "the notes lack what was added"
 tar -xzf "$work/release/edl-$number.tar.gz" -C "$work"
 [ -x "$work/edl-$number/tools/quickstart" ] || fail "the sources are not whole"
+tar -xzf "$work/release/edl-$number-site.tar.gz" -O "edl-$number-site/searchindex.js" | grep -q . || fail "there is no site"
 mkdir -p "$work/apt/state/lists/partial" "$work/apt/cache/archives/partial"
 echo "deb [signed-by=$work/release/edl-archive-keyring.gpg] file:$work/release/apt suite main" >"$work/apt/list"
 apt() {
