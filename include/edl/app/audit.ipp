@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "edl/app/audit.hpp"
+#include "edl/base/bucket/cache.hpp"
 #include "edl/base/checkpoint/checkpoint.hpp"
 #include "edl/base/checkpoint/directory.hpp"
 #include "edl/base/checkpoint/manifest.hpp"
@@ -65,8 +66,7 @@ EDL_INLINE bool audit::exact() const {
 
 EDL_INLINE audit audit_checkpoint(std::string const& path) {
   namespace fs = std::filesystem;
-  audit a{.path = path, .job = {}, .epochs = {}};
-  while (a.path.size() > 1 && a.path.ends_with('/')) a.path.pop_back();
+  audit a{.path = bucket::without_slashes(path), .job = {}, .epochs = {}};
   if (fs::path(a.path).filename() == "manifest.json") a.path = fs::path(a.path).parent_path().native();
   if (std::error_code unknown; !checkpoint::has_manifest(a.path)) {
     bool const file = fs::is_regular_file(a.path, unknown);

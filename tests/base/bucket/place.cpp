@@ -62,6 +62,29 @@ TEST_CASE("a directory and a bucket keep the same files") {
   CHECK(double_.objects == std::map<std::string, std::string>{{"other/x", "x"}, {"p/sub/y", "y"}});
 }
 
+TEST_CASE("a place without a bucket's name is an error, and no directory") {
+  scratch const dir;
+  unkind_store double_;
+  for (char const* path : {"s3://", "s3:///", "s3:////", "s3:///c"})
+    CHECK(says(thrown([&] { place(path, options(dir, double_)); }),
+               {"s3://: this is not the name of a bucket"}));
+  CHECK(double_.requests() == 0);
+}
+
+TEST_CASE("uploads that cannot be removed are tried once") {
+  scratch const dir;
+  unkind_store double_([](request const& r, wire& w) {
+    return r.method == "DELETE" && (unkind_store::refuse(w, 403, "AccessDenied"), true);
+  });
+  double_.page = 2;
+  std::string const key = "p/version-1/" + std::string(40'000, 'k');
+  for (char const* id : {"a", "b", "c"}) double_.uploads[id] = {key, "mark"};
+  place const at("s3://box/p", options(dir, double_));
+  at.abandon_uploads("version-");
+  CHECK(double_.requests() == 4);
+  CHECK(double_.uploads.size() == 3);
+}
+
 TEST_CASE("a place that cannot be written is told before anything is written") {
   scratch const dir;
   unkind_store double_([](request const& r, wire& w) {

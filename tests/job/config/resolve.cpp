@@ -60,6 +60,9 @@ TEST_CASE("records, checkpoints, models and predictions may lie in buckets, and 
   auto const j = job({"train", "--training_data=s3://b/k", "--data_cache_size=1Gi", "--output=s3://b/m",
                       "--checkpoint_dir=s3://b/d/", "--checkpoint_dir_for_init=s3://b/c"});
   CHECK(j.checkpoints.checkpoint_dir == "s3://b/d");
+  for (char const* none : {"s3://", "s3:///"})
+    CHECK(job({"train", "--training_data=d", std::string("--checkpoint_dir=") + none})
+              .checkpoints.checkpoint_dir == "s3://");
   CHECK(j.data.data_cache_size == "1Gi");
   CHECK(j.outputs.output == "s3://b/m");
   CHECK(j.checkpoints.checkpoint_dir_for_init == "s3://b/c");

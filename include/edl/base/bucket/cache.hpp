@@ -33,6 +33,9 @@ class local_copy {
 
   std::string const& path() const { return path_; }  ///< a file, a directory, or a pattern of files
 
+  /// Removes a damaged copy of a "folder". False: another process uses it.
+  bool remove();
+
  private:
   std::string path_;
   int lock_;
@@ -40,6 +43,9 @@ class local_copy {
 
 /// Whether a path names objects: `s3://…`.
 bool names_objects(std::string_view path);
+
+/// A path without '/' at its end. Those of `s3://` stay, so that a missing bucket is an error.
+std::string without_slashes(std::string path);
 
 /// Bucket and key of `s3://BUCKET/KEY`.
 std::pair<std::string, std::string> parts_of(std::string const& url);
@@ -52,8 +58,7 @@ std::string cache_directory(cache_options const& o);
 /// hash of all keys, sizes and ETags, so changed objects give a new copy. Processes of one machine share it:
 /// one copies, and the others wait. A process killed while copying leaves its objects for the next one.
 /// Objects not encrypted with a user's key are compared with their ETags if these are MD5 sums. The least
-/// recently used copies are removed to make room. Throws error, also if the copy would be larger than the
-/// cache.
+/// recently used copies are removed to make room. Throws error, and storage_error if there is no room.
 local_copy copy_of(std::string const& url, cache_options const& o);
 
 }  // namespace edl::bucket

@@ -156,10 +156,10 @@ inline void make_room(cache_options const& o, fs::path const& directory, std::st
     o.log.info(fmt::format("--data_cache: removed {}, which is not in use", copy.string()));
   }
   if (held + bytes > o.most_bytes)
-    throw error(
-        fmt::format("--data_cache={}: no room for {} bytes: {} bytes are in use by running jobs, and "
-                    "--data_cache_size is {}: raise it, or name another directory",
-                    directory.string(), bytes, held, o.most_bytes));
+    throw storage_error(
+        ENOSPC, fmt::format("--data_cache={}: no room for {} bytes: {} bytes are in use by running jobs, and "
+                            "--data_cache_size is {}: raise it, or name another directory",
+                            directory.string(), bytes, held, o.most_bytes));
 }
 
 // An object that several threads copy in ranges.
@@ -284,7 +284,24 @@ EDL_INLINE local_copy::~local_copy() {
   if (lock_ >= 0) ::close(lock_);
 }
 
+EDL_INLINE bool local_copy::remove() {
+  if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) != 0) return false;
+  // So that a copy that is partly removed no longer counts as one.
+  std::string const part = path_ + ".part";
+  std::filesystem::remove_all(part);
+  std::filesystem::rename(path_, part);
+  std::filesystem::remove_all(part);
+  ::close(std::exchange(lock_, -1));
+  return true;
+}
+
 EDL_INLINE bool names_objects(std::string_view path) { return path.starts_with("s3://"); }
+
+EDL_INLINE std::string without_slashes(std::string path) {
+  std::size_t const least = names_objects(path) ? 5 : 1;
+  while (path.size() > least && path.ends_with('/')) path.pop_back();
+  return path;
+}
 
 EDL_INLINE std::pair<std::string, std::string> parts_of(std::string const& url) {
   auto const slash = std::min(url.find('/', 5), url.size());
@@ -295,7 +312,8 @@ EDL_INLINE std::string cache_directory(cache_options const& o) {
   if (!o.directory.empty()) return o.directory;
   if (auto const shared = process_environment("XDG_CACHE_HOME"); !shared.empty()) return shared + "/edl";
   if (auto const home = process_environment("HOME"); !home.empty()) return home + "/.cache/edl";
-  throw error("s3:// paths are copied, but HOME is not set: name a directory with --data_cache");
+  throw storage_error(EACCES,
+                      "s3:// paths are copied, but HOME is not set: name a directory with --data_cache");
 }
 
 EDL_INLINE local_copy copy_of(std::string const& url, cache_options const& o) try {
@@ -304,7 +322,8 @@ EDL_INLINE local_copy copy_of(std::string const& url, cache_options const& o) tr
   store const from(bucket, o.store);
   auto const what = detail::find_objects(from, url, key);
   if (what.bytes > o.most_bytes)
-    throw error(
+    throw storage_error(
+        ENOSPC,
         fmt::format("{}: {} objects have {} bytes, but --data_cache_size is {}: raise it, or name fewer", url,
                     what.all.size(), what.bytes, o.most_bytes));
   std::string all = from.endpoint() + "\n" + what.base;
@@ -338,7 +357,7 @@ EDL_INLINE local_copy copy_of(std::string const& url, cache_options const& o) tr
                            std::chrono::duration<double>(clock::now() - begin).count()));
   }
 } catch (std::filesystem::filesystem_error const& e) {
-  throw error(fmt::format("--data_cache: {}", e.what()));
+  throw storage_error(e.code().value(), fmt::format("--data_cache: {}", e.what()));
 }
 
 }  // namespace edl::bucket

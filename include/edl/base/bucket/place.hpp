@@ -91,8 +91,9 @@ class place {
   void remove(std::string const& name) const;
   void remove_all() const;
 
-  /// Removes incomplete uploads below this place of a bucket, whoever has begun them.
-  void abandon_uploads() const;
+  /// Removes incomplete uploads to names that start with `begin` in this place of a bucket, whoever has begun
+  /// them.
+  void abandon_uploads(std::string const& begin) const;
 
  private:
   std::string path_, prefix_;

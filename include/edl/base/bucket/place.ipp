@@ -44,7 +44,7 @@ EDL_INLINE place place::at(std::string path) const {
     other.store_.reset();
     return other;
   }
-  while (other.path_.ends_with('/')) other.path_.pop_back();
+  other.path_ = without_slashes(std::move(other.path_));
   auto const [bucket, key] = parts_of(other.path_);
   other.prefix_ = key.empty() ? key : key + "/";
   if (!store_ || store_->bucket() != bucket)
@@ -71,19 +71,20 @@ EDL_INLINE void place::check() const {
 
 EDL_INLINE void place::check_conditions(std::string const& name) const {
   if (!store_) return;
-  replace(name, "", "");
-  auto const tag = read(name, 1)->tag;
+  auto const tag = store_->put(prefix_ + name, "")->etag;
   if (tag.size() == detail::empty_tag.size() && tag != detail::empty_tag && tag.find('-') == tag.npos)
     throw error(fmt::format(
         "{}: the ETag of an empty object is {}, and not its MD5 sum: the bucket encrypts objects with "
         "a key of yours (SSE-KMS), so that copies cannot be verified: name another one",
         path_, tag));
-  if (!replace(name, "", tag))
+  // Another process may write or remove it meanwhile.
+  auto const same = [&](auto const& now) { return now && now->tag == tag; };
+  if (!replace(name, "", tag) && same(read(name, 1)))
     throw error(
         fmt::format("{}: the object store {} refuses a write with If-Match whose ETag is right: name a "
                     "bucket of another store, or a directory",
                     path_, store_->endpoint()));
-  if (replace(name, "", "") || replace(name, "", "\"0\""))
+  if ((replace(name, "", "") && replace(name, "", "")) || replace(name, "", "\"0\""))
     throw error(fmt::format(
         "{}: the object store {} ignores conditions of writes (If-None-Match, If-Match), by which "
         "two jobs would exclude each other: name a bucket of another store, or a directory",
@@ -200,8 +201,8 @@ EDL_INLINE void place::remove_all() const {
                  [&](auto& code) { return std::filesystem::remove_all(path_, code); });
 }
 
-EDL_INLINE void place::abandon_uploads() const {
-  if (store_) store_->abandon_uploads(prefix_);
+EDL_INLINE void place::abandon_uploads(std::string const& begin) const {
+  if (store_) store_->abandon_uploads(prefix_ + begin);
 }
 
 }  // namespace edl::bucket

@@ -181,7 +181,7 @@ struct store::implementation {
   }
 
   void find_again() const try { now = set.find(); } catch (error const& e) {
-    throw error(fmt::format("s3://{}: {}", bucket, e.what()));
+    throw storage_error(EACCES, fmt::format("s3://{}: {}", bucket, e.what()));
   }
 
   // Credentials that end soon are renewed. If that fails, the old ones serve until they end.
@@ -264,6 +264,9 @@ struct store::implementation {
           behind = refused.date - set.now();
           continue;
         }
+        if (refused.expired() || refused.status == 401 || refused.status == 403)
+          throw storage_error(EACCES, why);
+        if (refused.status == 507 || refused.code == "QuotaExceeded") throw storage_error(ENOSPC, why);
         if (!refused.passes()) throw error(why);
       } catch (detail::passing const& e) {
         why = e.what();
@@ -320,7 +323,8 @@ struct store::implementation {
 
   // Sends a short text, and returns the reply's.
   std::pair<int, std::string> post(std::string const& what, http::question const& q,
-                                   std::vector<int> const& known) const {
+                                   std::vector<int> const& known,
+                                   std::size_t most = detail::longest_refusal) const {
     std::string text;
     auto const make = [&] {
       text.clear();
@@ -328,7 +332,8 @@ struct store::implementation {
     };
     auto const take = [&](auto&, std::string_view part) {
       text.append(part);
-      if (text.size() > detail::longest_refusal) throw error(what + ": the reply is longer than 64 KiB");
+      if (text.size() > most)
+        throw error(fmt::format("{}: the reply is longer than {} KiB", what, most >> 10));
       return true;
     };
     int const code = ask(make, what, take, 0, {.known = known, .writes = true}).code();
@@ -609,14 +614,18 @@ EDL_INLINE std::optional<std::pair<std::string, object>> store::get(std::string 
 EDL_INLINE void store::abandon_uploads(std::string const& prefix) const {
   std::string const what = self_->name(prefix), base = self_->target_of("");
   auto const target = base.size() > 1 ? base.substr(0, base.size() - 1) : base;
+  std::string first;  // upload of a page
   for (int page = 0; page < int(detail::most_empty_pages); ++page) {
     auto const text = self_
                           ->post(what,
                                  {"GET", fmt::format("{}?uploads=&max-uploads=50&prefix={}", target,
                                                      http::percent_encoded(prefix))},
-                                 {})
+                                 {}, detail::longest_page)
                           .second;
     std::string_view rest = text;
+    // Nothing can be removed if it is there again.
+    auto const id = detail::plain(detail::element(rest, "UploadId"));
+    if (!id.empty() && std::exchange(first, id) == id) return;
     for (std::string_view one; !(one = detail::element(rest, "Upload")).empty();) {
       rest = rest.substr(std::size_t(one.data() + one.size() - rest.data()));
       auto const key = detail::plain(detail::element(one, "Key"));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -179,6 +180,32 @@ EDL_INLINE bool is_checkpoint(bucket::place const& path, check how) {
   }
 }
 
+/// The file of a checkpoint whose CRC-32 is not that of its manifest; empty: there is none.
+EDL_INLINE std::string damaged_in(std::string const& path, manifest const& contents) {
+  for (auto const& listed : contents.files)
+    if (input_file(path + "/" + listed.name).crc32() != listed.crc32) return listed.name;
+  return {};
+}
+
+/// The same of a bucket, in a copy. A damaged copy is fetched once more. A failure to copy may pass: it is no
+/// damage.
+EDL_INLINE std::string damaged_in_bucket(bucket::place const& path, manifest const& contents) try {
+  auto copy = path.copy();
+  std::string const name = damaged_in(copy.path(), contents);
+  if (name.empty()) return {};
+  if (!copy.remove())
+    throw storage_error(EBUSY, fmt::format("the copy of {}/{} on this machine is damaged, and another "
+                                           "process uses it: try again",
+                                           path.path(), name));
+  return damaged_in(path.copy().path(), contents);
+} catch (storage_error const& e) {
+  throw storage_error(e.may_pass() ? e.code() : EIO, e.what());
+} catch (error const& e) {
+  throw storage_error(EIO, e.what());
+} catch (std::filesystem::filesystem_error const& e) {
+  throw storage_error(EIO, fmt::format("--data_cache: {}", e.what()));
+}
+
 /// Removes the manifest first: a partly removed checkpoint then no longer counts as one.
 EDL_INLINE void remove_checkpoint(bucket::place const& path) {
   path.remove("manifest.json");
@@ -189,20 +216,18 @@ EDL_INLINE void remove_checkpoint(bucket::place const& path) {
 }  // namespace detail
 
 EDL_INLINE void verify_checkpoint(bucket::place const& path, check how) {
-  if (path.in_bucket() && how == check::checksums) {
-    verify_checkpoint(path, check::sizes);
-    auto const copy = path.copy();
-    return verify_checkpoint(copy.path(), how);
-  }
   manifest const contents = read_manifest(path);
-  for (auto const& listed : contents.files) {
-    std::string const name = path.path() + "/" + listed.name;
+  for (auto const& listed : contents.files)
     if (auto const size = path.size(listed.name); size != listed.bytes)
-      throw error(fmt::format("{} has {} bytes, but its manifest gives {}", name, size, listed.bytes));
-    if (how == check::checksums && input_file(name).crc32() != listed.crc32)
-      throw error(fmt::format(
-          "{} is damaged: its CRC-32 is not that of its manifest; use an older checkpoint", name));
-  }
+      throw error(fmt::format("{}/{} has {} bytes, but its manifest gives {}", path.path(), listed.name, size,
+                              listed.bytes));
+  if (how != check::checksums) return;
+  auto const damaged = path.in_bucket() ? detail::damaged_in_bucket(path, contents)
+                                        : detail::damaged_in(path.path(), contents);
+  if (!damaged.empty())
+    throw error(
+        fmt::format("{}/{} is damaged: its CRC-32 is not that of its manifest; use an older checkpoint",
+                    path.path(), damaged));
 }
 
 EDL_INLINE claimed_epoch read_epoch(bucket::place const& directory) {
@@ -307,7 +332,7 @@ EDL_INLINE void remove_litter(bucket::place const& directory, bool uncommitted) 
     } catch (error const&) {
     }
   try {
-    directory.abandon_uploads();
+    for (char const* const begin : {"version-", "best/"}) directory.abandon_uploads(begin);
   } catch (error const&) {  // leftovers do no harm
   }
 }

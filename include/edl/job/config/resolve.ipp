@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <system_error>
 
+#include "edl/base/bucket/cache.hpp"
 #include "edl/base/platform/notice_source.hpp"
 #include "edl/cli/flag.hpp"
 #include "edl/compute/optim/part_rates.hpp"
@@ -70,7 +71,7 @@ inline void check_buckets(job& j) {
     if (path->starts_with("s3://") && path->find_first_of("*?[") != path->npos)
       throw usage_error(fmt::format("--{}={}: write it without *, ? and [", flag, *path));
   std::string& checkpoints = j.checkpoints.checkpoint_dir;
-  while (checkpoints.starts_with("s3://") && checkpoints.ends_with('/')) checkpoints.pop_back();
+  if (bucket::names_objects(checkpoints)) checkpoints = bucket::without_slashes(checkpoints);
   try {
     bytes_of(j.data.data_cache_size);
   } catch (error const& e) {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "edl/base/bucket/cache.hpp"
 #include "edl/base/bucket/place.hpp"
 #include "edl/base/checkpoint/directory.hpp"
 #include "edl/compute/nn/trace.hpp"
@@ -90,8 +91,7 @@ inline std::vector<std::filesystem::path> links_in(std::filesystem::path const& 
 /// Whether a path of data may name objects that lie in the place `s3://BUCKET/PREFIX`.
 inline bool lies_in_bucket(std::string place, std::string_view data) {
   if (!bucket::names_objects(place) || !bucket::names_objects(data)) return false;
-  while (place.ends_with('/')) place.pop_back();
-  place += '/';
+  place = bucket::without_slashes(std::move(place)) + "/";
   auto const wild = data.find_first_of("*?[");
   std::string const folder(data.substr(0, data.rfind('/', wild) + 1)), whole = std::string(data) + "/";
   return place == folder || (wild == data.npos && place.starts_with(data.ends_with('/') ? folder : whole));
@@ -192,7 +192,10 @@ EDL_INLINE std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j
                                       : std::pair{"--wrong", j.evaluation.wrong};
   if (directory.empty() || (bucket::names_objects(directory) && j.command != command::train)) return nullptr;
   auto cache = cache_of(j);
-  cache.store.retry_timeout = std::chrono::seconds(10);  // a holder that cannot write for longer has lost it
+  // So that a beat whose request hangs is repeated before the holder counts as dead
+  // (`lock_options::timeout`).
+  cache.store.timeout = std::chrono::seconds(3);
+  cache.store.retry_timeout = std::chrono::seconds(10);
   return std::make_unique<checkpoint::directory_lock>(
       checkpoint::lock_options{.directory = bucket::place(directory, cache),
                                .description = fmt::format("{}={}", flag, directory),

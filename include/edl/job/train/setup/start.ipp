@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "edl/base/bucket/cache.hpp"
 #include "edl/base/bucket/place.hpp"
 #include "edl/base/checkpoint/directory.hpp"
 #include "edl/base/checkpoint/model_file.hpp"
@@ -238,8 +239,7 @@ inline found_model model_at(std::string const& given, checkpoint::check how, std
                             bucket::cache_options const& cache) {
   if (bucket::names_objects(given)) return model_in_bucket(given, how, flag, cache);
   namespace fs = std::filesystem;
-  std::string path = given;
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  std::string path = bucket::without_slashes(given);
   if (fs::path(path).filename() == "manifest.json") path = fs::path(path).parent_path().native();
   auto const refuse = [&](std::string const& why) { throw error(fmt::format("{}{}: {}", flag, given, why)); };
   std::error_code code;
@@ -288,7 +288,7 @@ inline found_model model_copy(std::string const& url, checkpoint::check how, std
 inline found_model model_in_bucket(std::string given, checkpoint::check how, std::string_view flag,
                                    bucket::cache_options const& cache) {
   static constexpr std::string_view manifest = "/manifest.json";
-  while (given.ends_with('/')) given.pop_back();
+  given = bucket::without_slashes(std::move(given));
   if (given.ends_with(manifest)) given.resize(given.size() - manifest.size());
   if (given.ends_with(checkpoint::index_ending))
     throw error(fmt::format(
