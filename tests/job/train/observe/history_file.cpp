@@ -87,6 +87,16 @@ TEST_CASE("an object has all lines, and those of a process that has lost it do n
   first.flush();
   CHECK(store.objects.at(key) == now);
   CHECK(has(w.said(), "another process has written it"));
+  // An object that somebody removes, or whose own write was believed to have failed, is written again.
+  store.objects.erase(key);
+  first.append(training, 31, line(31));
+  first.flush();
+  CHECK(store.objects.at(key).ends_with(line(30) + line(31)));
+  store.objects[key] += line(32);
+  store.sums.clear();
+  for (std::uint64_t step : {32, 33}) first.append(training, step, line(step));
+  first.flush();
+  CHECK(store.objects.at(key).ends_with(line(31) + line(32) + line(33)));
 }
 
 TEST_CASE("a step has one line of a kind, whoever tells it again") {

@@ -71,6 +71,7 @@ class history_file {
   std::uint64_t last_[4] = {};  // steps, by kind
   bool any_[4] = {}, warned_ = false;
   std::string text_, tag_;     // of an object
+  std::size_t saved_ = 0;      // bytes of it that were there
   std::uint64_t unsaved_ = 0;  // changes to it
   std::thread thread_;
 };

@@ -122,6 +122,7 @@ EDL_INLINE void history_file::drop_after(std::uint64_t step) {
   any_[0] = any_[1] = false;
   auto const found = unsaved_ > 0 ? std::optional(bucket::place::text{text_, tag_})
                                   : place_.read(name_, detail::longest_history_file);
+  if (unsaved_ == 0) saved_ = found ? found->content.size() : 0;
   text_ = found ? found->content : "";
   tag_ = found ? found->tag : "";
   if (!found) return;
@@ -189,9 +190,17 @@ EDL_INLINE void history_file::write(work const& w) {
 }
 
 EDL_INLINE void history_file::save() {
-  auto const made = place_.replace(name_, text_, tag_);
+  auto made = place_.replace(name_, text_, tag_);
+  if (!made) {
+    // It may have been removed, or be a text of ours whose write was believed to have failed. A successor
+    // that goes back leaves a shorter one.
+    auto const now = place_.read(name_, detail::longest_history_file);
+    if (!now || (now->content.size() > saved_ && text_.starts_with(now->content)))
+      made = place_.replace(name_, text_, now ? now->tag : "");
+  }
   if (!made) throw error(fmt::format("{}: another process has written it", path_));
   tag_ = *made;
+  saved_ = text_.size();
   unsaved_ = 0;
 }
 
