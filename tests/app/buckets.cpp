@@ -5,6 +5,7 @@
 
 #include "app/tiny_job.hpp"
 #include "base/bucket/unkind_store.hpp"
+#include "edl/base/checkpoint/safetensors.hpp"
 #include "job/train/files.hpp"
 
 namespace buckets_test {

@@ -233,7 +233,7 @@ TEST_CASE("an index stands for all tensors of the files that it names") {
   auto const refused = [&](std::string const& map) { return complaint([&] { open(map); }); };
   CHECK(contains(refused(R"({"a": "m-2.safetensors"})"),
                  "has tensor 'a' in m-2.safetensors, which does not have it"));
-  CHECK(contains(refused(R"({"a": "m-1.safetensors"})"), "names 1 tensors, but its 1 files have 2"));
+  CHECK(contains(refused(R"({"a": "m-1.safetensors"})"), "names 1 tensor, but its 1 file has 2"));
   CHECK(
       contains(refused(R"({"a": "../m-1.safetensors"})"), "gives tensor 'a' no .safetensors file beside it"));
   CHECK(contains(refused(R"({"a": 1})"), "beside it, but 1"));

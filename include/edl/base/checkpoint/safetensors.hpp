@@ -57,6 +57,7 @@ void write_safetensors(durable_file& file, std::span<tensor_source const> tensor
 /// How the name of an index ends: a JSON text whose `weight_map` names the file of each tensor. Hugging
 /// Face's libraries write it beside a model in several files.
 inline constexpr std::string_view index_ending = ".safetensors.index.json";
+inline constexpr std::size_t most_parts = 512;  ///< files of an index; all are open at once
 
 /// A file whose header, dtypes, extents and offsets have been checked against each other and the file's size.
 /// Tensors are inside the file, do not overlap and leave no gaps, and names are unique. Otherwise it throws
@@ -67,9 +68,8 @@ class safetensors_file {
   explicit safetensors_file(std::string path);
 
   std::string const& path() const { return file_.path(); }
-  std::uint64_t size() const {
-    return file_.size();
-  }  ///< bytes of the whole file; of an index, without the files that it names
+  /// Bytes of the whole file; of an index, without the files that it names.
+  std::uint64_t size() const { return file_.size(); }
   std::vector<tensor> const& tensors() const { return tensors_; }  ///< by name
   std::map<std::string, std::string> const& metadata() const { return metadata_; }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "edl/base/checkpoint/safetensors.hpp"
+#include "edl/core/counted.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
@@ -278,6 +279,7 @@ EDL_INLINE void safetensors_file::read_index() {
       fail(fmt::format("gives tensor '{}' no .safetensors file beside it, but {}", detail::shown(name),
                        detail::shown(file.dump())));
     auto const [at, fresh] = opened.try_emplace(in, parts_.size());
+    if (parts_.size() == most_parts && fresh) fail(fmt::format("names more than {} files", most_parts));
     if (fresh) parts_.emplace_back(file_.path().substr(0, file_.path().rfind('/') + 1) + in);
     tensor const* const found = parts_[at->second].find(name);
     if (!found)
@@ -289,7 +291,8 @@ EDL_INLINE void safetensors_file::read_index() {
   std::size_t there = 0;
   for (safetensors_file const& p : parts_) there += p.tensors().size();
   if (there != tensors_.size())
-    fail(fmt::format("names {} tensors, but its {} files have {}", tensors_.size(), parts_.size(), there));
+    fail(fmt::format("names {}, but its {} has {}", counted(tensors_.size(), "tensor"),
+                     counted(parts_.size(), "file"), there));
   std::ranges::sort(tensors_, {}, &tensor::name);
 }
 

@@ -19,8 +19,8 @@ struct spot_sightings {
   void saw(double hour, bool is_up);
 };
 
-/// Machines of one price and fate that the job may run on: a zone's spot market. Prices in USD per hour for
-/// all of the job's machines.
+/// Machines with one price, lost together, that the job may run on: a zone's spot market. Prices in USD per
+/// hour for all of the job's machines.
 struct spot_pool {
   std::string name;
   double price = 0;       ///< now
@@ -38,7 +38,7 @@ struct spot_state {
   double on_demand_hours = 0;    ///< without progress, if the job goes there from the worst of the pools
   std::optional<double> budget;  ///< USD that are left; the deadline comes first
   enum class place { nowhere, spot, on_demand } at = place::nowhere;
-  std::size_t pool = 0;  ///< of `pools`, if it runs on spot
+  std::size_t pool = 0;  ///< of `pools`, if it runs on spot; below their number
   std::vector<spot_pool> pools;
 };
 

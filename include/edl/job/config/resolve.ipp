@@ -60,8 +60,7 @@ inline void check_buckets(job& j) {
     if (path->starts_with("s3://"))
       throw usage_error(
           fmt::format("--{}={}: only records, checkpoints, models and predictions may lie in buckets: name a "
-                      "directory, of "
-                      "a volume that all processes share (docs/data.md, Buckets)",
+                      "directory of a volume that all processes share (docs/data.md, Buckets)",
                       flag, *path));
   for (auto const& [flag, path] :
        {std::pair{"checkpoint_dir", &j.checkpoints.checkpoint_dir},
