@@ -57,6 +57,7 @@ void write_safetensors(durable_file& file, std::span<tensor_source const> tensor
 /// How the name of an index ends: a JSON text whose `weight_map` names the file of each tensor. Hugging
 /// Face's libraries write it beside a model in several files.
 inline constexpr std::string_view index_ending = ".safetensors.index.json";
+inline constexpr char const* model_index = "model.safetensors.index.json";  ///< its usual name
 inline constexpr std::size_t most_parts = 512;  ///< files of an index; all are open at once
 
 /// A file whose header, dtypes, extents and offsets have been checked against each other and the file's size.

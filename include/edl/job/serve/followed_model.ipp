@@ -15,6 +15,7 @@
 #include "edl/base/bucket/cache.hpp"
 #include "edl/base/checkpoint/directory.hpp"
 #include "edl/base/checkpoint/manifest.hpp"
+#include "edl/base/checkpoint/safetensors.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -89,7 +90,7 @@ EDL_INLINE bool followed_model::is_there() const {
   if (status.type() == fs::file_type::not_found) return false;
   if (!fs::is_directory(status) || fs::exists(options_.path + "/manifest.json", code) ||
       fs::exists(options_.path + "/model.safetensors", code) ||
-      fs::exists(options_.path + "/model.safetensors.index.json", code))
+      fs::exists(options_.path + "/" + checkpoint::model_index, code))
     return true;
   auto const found = checkpoint::find_checkpoint(options_.path, checkpoint::check::sizes);
   return found.newest || !found.passed_over.empty();

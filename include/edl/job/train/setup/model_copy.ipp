@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "edl/base/checkpoint/safetensors.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/quantity.hpp"
 #include "edl/job/train/setup/model_copy.hpp"
@@ -24,7 +25,7 @@ EDL_INLINE readable_model::readable_model(std::string const& given, bucket::cach
   if (!bucket::names_objects(given)) return;
   path_ = copy_.emplace(bucket::copy_of(given, cache)).path();
   std::error_code unknown;
-  std::string const index = path_ + "/model.safetensors.index.json";
+  std::string const index = path_ + "/" + checkpoint::model_index;
   if (!std::filesystem::exists(path_ + "/manifest.json", unknown) && std::filesystem::exists(index, unknown))
     path_ = index;
 }

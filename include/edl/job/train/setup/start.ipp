@@ -33,8 +33,6 @@ namespace detail {
 inline constexpr char const* nothing_there =
     "holds neither a complete checkpoint (a version-N with its manifest.json) nor a model.safetensors";
 
-inline constexpr char const* model_index = "model.safetensors.index.json";
-
 inline master::restore_point point_of(job const& j, found_model const& found) {
   // A new job counts its steps from 0; only jobs that do not train report the model's version.
   if (j.checkpoints.skip_mismatch) return {found.common(), 0, {}};
@@ -269,7 +267,8 @@ inline found_model model_at(std::string const& given, checkpoint::check how, std
     if (how == checkpoint::check::checksums) checkpoint::check_model(model);
     return {.path = model};
   }
-  if (fs::exists(path + "/" + model_index, code)) return {.path = path + "/" + model_index};
+  if (fs::exists(path + "/" + checkpoint::model_index, code))
+    return {.path = path + "/" + checkpoint::model_index};
   refuse(nothing_there);
   return {};
 }
@@ -308,7 +307,7 @@ inline found_model model_in_bucket(std::string given, checkpoint::check how, std
     throw error(fmt::format("{}{}: {}", flag, given, search.warning()));
   if (!search.newest && std::ranges::find(names, "model.safetensors") != names.end())
     return model_copy(given + "/model.safetensors", how, flag, cache);
-  if (!search.newest && std::ranges::find(names, model_index) != names.end())
+  if (!search.newest && std::ranges::find(names, checkpoint::model_index) != names.end())
     return model_copy(given + "/", how, flag, cache);
   if (!search.newest) throw no_model(fmt::format("{}{}: {}", flag, given, nothing_there));
   found_model found =
