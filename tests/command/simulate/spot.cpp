@@ -140,11 +140,20 @@ TEST_CASE("numbers of a trace are bounded, and errors name file and line") {
   CHECK(f.refusal("tick,a\n0,1\n1\n", price).starts_with("m-available.csv:3: has 1 fields"));
   CHECK(f.refusal(good, "zone,spot_usd_per_hour\na,-7\n")
             .starts_with("m-prices.csv:2: '-7' is no spot_usd_per_hour"));
+  CHECK(f.refusal(good, "zone,spot_usd_per_hour\na,0\n")
+            .starts_with("m-prices.csv:2: '0' is no spot_usd_per_hour"));
   CHECK(f.refusal(good, "zone,usd\na,7\n").starts_with("m-prices.csv:1: column 'spot_usd_per_hour'"));
   CHECK(f.refusal(good, "tick,a\n0,7\n").starts_with("m-prices.csv: has 1 lines of prices"));
   CHECK(f.refusal(good, "zone,spot_usd_per_hour\nb,7\n").ends_with("have no zone in common"));
   CHECK(f.refusal(good, price, "nan") == "--on_demand: 'nan' is no price above 0");
   CHECK(f.refusal(good, price, "b=5") == "--on_demand: gives no price for a");
+}
+
+TEST_CASE("an optimum that needs more memory than a machine has is refused") {
+  spot_trace const trace{.tick = 600, .zones = {zone("a", 7, {1, 1})}};
+  spot_case const c{.name = "all", .zones = {0}, .ticks = 1'000'000, .work = 3600.0 * 1e6};
+  CHECK_THROWS_WITH_AS(spot_optimum(trace, c, {.standstill = 6e8}), doctest::Contains("needs more than 4 GB"),
+                       edl::usage_error);
 }
 
 TEST_CASE("the optimum is that of all decisions, tried one by one") {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulate/spot_job.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "edl/core/error.hpp"
 
 namespace edl::simulate {
 namespace {
@@ -126,6 +130,12 @@ double spot_optimum(spot_trace const& trace, spot_case const& what, spot_rules c
   for (int f = 0; f <= zones; ++f)
     for (int t = 0; t < zones; ++t) most = std::max(most, std::min(ticks, standstill(f, t) / parts + 1));
   std::size_t const layers = std::size_t(most) + 1;
+  constexpr double most_numbers = 5e8;  // of 8 bytes
+  if (double(layers) * double(2 * zones) * double(row) > most_numbers)
+    throw usage_error(
+        fmt::format("{}: the optimum of {} zones, {:.0f} hours of work and moves of {} ticks needs more "
+                    "than 4 GB: give fewer zones, less work, or shorter moves (--restart, --links)",
+                    what.name, zones, what.work / hour, most));
   // Least cost from a tick on: machines that compute (spot of each zone, then on demand), by remaining work.
   std::vector<std::vector<std::vector<double>>> runs(
       layers, std::vector<std::vector<double>>(std::size_t(2 * zones), std::vector<double>(row, never)));

@@ -18,7 +18,7 @@
 namespace edl::simulate {
 namespace {
 
-constexpr double most_price = 1e6;
+constexpr double least_price = 1e-6, most_price = 1e6;  // costs are divided by that of the optimum
 
 spot_zone empty_zone(std::string const& name) {
   std::string region = name;
@@ -74,10 +74,11 @@ spot_trace read_spot(std::string const& prefix, double tick, std::string const& 
     spot_zone z = empty_zone(there.columns()[c]);
     if (constant) {
       for (std::size_t r = 0; r < prices.rows(); ++r)
-        if (prices.text(r, 0) == z.name) z.price.assign(there.rows(), prices.number(r, 1, 0, most_price));
+        if (prices.text(r, 0) == z.name)
+          z.price.assign(there.rows(), prices.number(r, 1, least_price, most_price));
     } else if (auto const at = std::find(of.begin(), of.end(), z.name); at != of.end()) {
       for (std::size_t r = 0; r < prices.rows(); ++r)
-        z.price.push_back(prices.number(r, std::size_t(at - of.begin()), 0, most_price));
+        z.price.push_back(prices.number(r, std::size_t(at - of.begin()), least_price, most_price));
     }
     if (z.price.empty()) continue;
     for (std::size_t r = 0; r < there.rows(); ++r) {
