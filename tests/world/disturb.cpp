@@ -288,6 +288,7 @@ void job::part(fault const& f) {
       if (over_) return;
       // Steps since the cut that it has not written are lost with it.
       if (std::ranges::any_of(half, world::alive)) acknowledged_ = written_;
+      if (process const* const lost = at(old_at)) lost_master_ = lost->number;
       for (world::pid const one : half)
         if (world::alive(one)) world::kill(one, SIGKILL);
       for (char const* name : {"", ".before", ".before.new"})

@@ -453,7 +453,8 @@ void job::on_line(world::line const& l) {
     unsigned long long version = 0;
     auto const at = line.text.find("steps = ");
     process const* const newest = master();
-    bool const counts = !void_ && !(parts_ && newest && p->joined != newest->number);
+    bool const superseded = p->joined == lost_master_ || (newest && p->joined != newest->number);
+    bool const counts = !void_ && !(parts_ && superseded);
     if (at != line.text.npos && std::sscanf(line.text.c_str() + at, "steps = %llu", &version) == 1 && counts)
       acknowledged_ = std::max<std::uint64_t>(acknowledged_, version);
     last_step_ = l.when;

@@ -152,6 +152,7 @@ class job {
   std::set<std::string> dark_;                           // places without power
   std::string master_at_ = "master";                     // the newest
   bool parts_ = false;                                   // there may be two masters: they have a name
+  std::uint64_t lost_master_ = 0;                        // with its half, whose last replies may still arrive
   bool notices_ = false;                                 // machines may be taken away with notice
   std::map<std::uint64_t, world::duration> hangs_;
   std::map<std::uint64_t, int> passes_;  // of processes, by their numbers
