@@ -35,6 +35,38 @@ TEST_CASE("what stands within a step is indented under it") {
   CHECK(text.find("\n  max_pool ") != std::string::npos);
 }
 
+struct gate {
+  constexpr auto forward(auto a, auto b, auto& layer) const {
+    return a * edl::nn::sigmoid(layer.variable("slope", b.channels(), edl::nn::constant{1}) * b);
+  }
+};
+
+TEST_CASE("a plan has a line for each joint of a graph, and for the product with a tied table") {
+  static constexpr auto joined = edl::nn::graph(edl::nn::features{8}, [](auto x) {
+    auto const a = x | edl::nn::dense{.units = 4}, b = x | edl::nn::dense{.units = 4};
+    auto const sum = edl::nn::apply(gate{}, a, b) + a;
+    return sum | edl::nn::dense{.units = 2};
+  });
+  static constexpr auto tied = edl::nn::sequential(
+      edl::nn::ids{8}, edl::nn::tied(edl::nn::embedding{.vocabulary = 500, .width = 16}, edl::nn::relu{}));
+  edl::cpu device;
+  std::ostringstream graph, table;
+  edl::nn::explain<joined>(graph, device, 10'000);
+  edl::nn::explain<tied>(table, device, 1000);
+  CAPTURE(graph.str());
+  CAPTURE(table.str());
+  CHECK(graph.str().find(
+            "\n  gate                                    1x1x4        1x1x4           4      0.") !=
+        std::string::npos);
+  CHECK(graph.str().find(
+            "\n  sum                                     1x1x4        1x1x4           0      0.16") !=
+        std::string::npos);
+  // 8,000 places of 500 elements, and twice 16.
+  CHECK(table.str().find(
+            "product with the table                   1x8x16      1x8x500           0     17.02") !=
+        std::string::npos);
+}
+
 TEST_CASE("a plan says what is computed again for a bound of memory") {
   static constexpr auto deep = edl::nn::sequential(
       edl::nn::image{.height = 8, .width = 8, .channels = 4},

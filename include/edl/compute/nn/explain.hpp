@@ -72,6 +72,21 @@ struct explainer {
             depth, s.width, sides);
         place += s.width;
       });
+      if constexpr (requires { l.product(); }) {  // its table is the first line's
+        using body = L::body;
+        dense const product = l.product();
+        shape const from = static_cast<body const&>(l).output(in);
+        std::size_t const own = l.saved(in, batch) - static_cast<body const&>(l).saved(in, batch);
+        line({depth, 1, "product with the table", from, l.output(in), 0, own}, kernel_of(product, from, {}));
+      }
+    } else if constexpr (requires { &L::joins_input; }) {
+      std::size_t place = 0;
+      l.each_node(in, batch.of_sides(narrow), [&]<class Kind>(Kind const& what, auto const& n) {
+        if constexpr (requires { Kind::joins; })
+          line({depth, 1, std::string(Kind::name), n.in, n.out, n.count.parameters, n.own_size}, {});
+        else
+          one(child_name(l, in, place++), what, n.in, n.out, n.own_size, depth, 1, {});
+      });
     } else if constexpr (container<L>) {
       std::size_t place = 0;
       l.children(in, [&](auto const& child, shape from, std::string_view) {
@@ -85,11 +100,15 @@ struct explainer {
   template <layer L>
   void one(std::string name, L const& l, shape in, shape out, std::size_t saved, std::size_t depth,
            std::size_t layers, bfloat16_io narrow) {
-    constexpr std::size_t scalar = sizeof(float);
-    write_line(to, {depth, layers, std::move(name), in, out, count(l, in).parameters,
-                    (saved + scalars_of(std::size_t(batch) * out.size(), narrow.out)) * scalar,
-                    kernel_of(l, in, narrow)});
+    line({depth, layers, std::move(name), in, out, count(l, in).parameters, saved}, kernel_of(l, in, narrow),
+         narrow.out);
     within(l, in, depth + 1, narrow);
+  }
+
+  void line(step_line l, std::string kernel, bool narrow = false) {
+    l.bytes = (l.bytes + scalars_of(std::size_t(batch) * l.out.size(), narrow)) * sizeof(float);
+    l.kernel = std::move(kernel);
+    write_line(to, l);
   }
 };
 

@@ -176,6 +176,12 @@ struct graph_layer {
       });
     return any;
   }
+  /// Calls visit(layers or joint, memory) for each node.
+  template <class Visit>
+  constexpr void each_node(shape in, pass_size batch, Visit&& visit) const {
+    auto const m = memory(in, batch);
+    for (int k = 0; k < size; ++k) node(k).what.visit([&](auto const& what) { visit(what, m[k]); });
+  }
   constexpr int child_code(std::size_t index) const { return node(node_of_child(index)).what.index(); }
 
   // ---- Memory ----

@@ -45,6 +45,7 @@ concept is_joint_with_variables = is_joint<Kind> && requires(Kind const& k, std:
 /// The joint that is a `merge`.
 template <merge How>
 struct joint {
+  static constexpr std::string_view name = name_of(How);
   static constexpr bool joins = true, portable = How != merge::product;
   static constexpr bool reads_operands = How == merge::product;  ///< in the backward pass
   static constexpr bool reads_y = false, overwrites_dy = false;
@@ -111,6 +112,7 @@ struct joint {
 /// y = a · b for each sample, a matrix having a row for each place and a column for each channel.
 /// (h, w, k), k places of c channels → (h, w, c)
 struct matrix_product {
+  static constexpr std::string_view name = "matmul";
   static constexpr bool joins = true, portable = false;
   static constexpr bool reads_operands = true, reads_y = false, overwrites_dy = false, mixes_places = true;
 

@@ -15,14 +15,16 @@ namespace edl::nn {
 /// How the results of branches are joined.
 enum class merge { concat, sum, product };
 
+constexpr std::string_view name_of(merge how) {
+  return how == merge::concat ? "concat" : how == merge::sum ? "sum" : "product";
+}
+
 /// Layers side by side on one input. Write it as `concat(…)`, `sum(…)` or `product(…)`.
 template <merge How, layer... Branches>
 struct parallel {
   std::tuple<Branches...> branches;
 
-  static constexpr std::string_view name = How == merge::concat ? "concat"
-                                           : How == merge::sum  ? "sum"
-                                                                : "product";
+  static constexpr std::string_view name = name_of(How);
   static constexpr bool portable = How != merge::product;
   template <std::size_t I>
   using child = std::tuple_element_t<I, std::tuple<Branches...>>;

@@ -10,6 +10,7 @@
 #include "edl/compute/nn/carve.hpp"
 #include "edl/compute/nn/chain.hpp"
 #include "edl/compute/nn/expression/layer.hpp"
+#include "edl/compute/nn/layer/dense.hpp"
 #include "edl/compute/nn/layer/embedding.hpp"
 #include "edl/compute/nn/layer_parts.hpp"
 
@@ -53,6 +54,10 @@ struct tied_chain : chain<Layers...> {
     return 2 * result(in, batch) + body::workspace(in, batch);
   }
   constexpr bfloat16_io narrows(shape) const { return {}; }
+  /// The product, as the layer that it would be with a table of its own.
+  constexpr dense product() const {
+    return {.units = table().vocabulary, .each_place = true, .use_bias = false};
+  }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> a) const {
