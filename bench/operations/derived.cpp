@@ -3,6 +3,8 @@
 // where it has them, and otherwise the loops that one would write.
 #include "derived.hpp"
 
+#include <Eigen/Core>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -32,6 +34,9 @@ struct swish {
   constexpr auto forward(auto x, auto& layer) const {
     return x * nn::sigmoid(layer.variable("slope", x.channels(), nn::constant{1}) * x);
   }
+};
+struct softmax {
+  constexpr auto forward(auto x, auto&) const { return nn::softmax(x); }
 };
 struct cross_entropy {
   static constexpr bool class_labels = true;
@@ -110,6 +115,35 @@ struct layer_norm_by_hand {
   }
 };
 
+/// By hand, as the loops of attention over a row of scores.
+struct softmax_by_hand {
+  constexpr edl::fit check(edl::shape) const { return edl::fit::fits; }
+  constexpr edl::shape output(edl::shape in) const { return in; }
+
+  template <class D>
+  void forward(nn::pass<D>&, nn::forward_args<float> const& a) const {
+    std::size_t const c = std::size_t(a.in.channels);
+    for (std::size_t r = 0; r < a.x.size(); r += c) {
+      Eigen::Map<Eigen::ArrayXf const> const x(a.x.data() + r, Eigen::Index(c));
+      Eigen::Map<Eigen::ArrayXf> y(a.y.data() + r, Eigen::Index(c));
+      y = (x - x.maxCoeff()).exp();
+      y *= 1 / y.sum();
+    }
+  }
+  template <class D>
+  void backward(nn::pass<D>&, nn::backward_args<float> const& a) const {
+    std::size_t const c = std::size_t(a.in.channels);
+    for (std::size_t r = 0; r < a.x.size(); r += c) {
+      float const *const y = a.y.data() + r, *const dy = a.dy.data() + r;
+      float* const dx = a.dx.data() + r;
+      float along = 0;
+#pragma omp simd reduction(+ : along)
+      for (std::size_t i = 0; i < c; ++i) along += y[i] * dy[i];
+      for (std::size_t i = 0; i < c; ++i) dx[i] = y[i] * (dy[i] - along);
+    }
+  }
+};
+
 std::vector<float> numbers(std::size_t n, std::uint64_t seed) {
   edl::random_stream const random(seed, 0);
   std::vector<float> all(n);
@@ -175,6 +209,7 @@ void compare_derived(print_pair const& print) {
   compare_layers(print, "silu, 1,024 x 1,536", nn::derived<silu>{}, nn::silu{}, places, 4);
   compare_layers(print, "layer_norm, 3,072 x 384", nn::derived<nn::layer_norm>{}, layer_norm_by_hand{},
                  {1, 256, 384}, 12);
+  compare_layers(print, "softmax, 4,096 x 256", nn::derived<softmax>{}, softmax_by_hand{}, {1, 256, 256}, 16);
   for (auto const& [classes, batch] : {std::pair{10, 4096}, {1000, 256}}) {
     std::string const size = ", " + std::to_string(batch) + " x " + std::to_string(classes);
     edl::shape const output{1, 1, classes};
