@@ -129,7 +129,8 @@ class site {
     std::string role;
     int id = 0, place = 0;
     std::unique_ptr<job::run> process;
-    double wakes = -1;  ///< when its stop ends; below 0: it is not stopped
+    double wakes = -1;      ///< when its stop ends; below 0: it is not stopped
+    bool silenced = false;  ///< it was stopped or cut off since its start
 
     std::string name() const { return role == "master" ? role : fmt::format("{}-{}", role, id); }
   };
@@ -180,9 +181,11 @@ class site {
     }
     if (s.process && s.role == "worker") s.id = next_worker_++;
     s.wakes = -1;
+    s.silenced = false;
     start(s);
   }
 
+  // Whom the master gives up is ended, to be replaced; whoever was killed has been replaced already.
   void replace_lost(chaos::line const& l) {
     int worker = -1, server = -1, length = 0;
     if (l.process != "master") return;
@@ -191,7 +194,7 @@ class site {
     if (std::sscanf(l.text.c_str(), "server %d is lost%n", &server, &length) != 1 || length == 0) server = -1;
     for (seat& s : seats_)
       if ((s.role == "worker" && s.id == worker) || (s.role == "ps" && s.id == server))
-        if (s.process) chaos::handle(s.process->pid()).send(SIGKILL);
+        if (s.process && s.silenced) chaos::handle(s.process->pid()).send(SIGKILL);
   }
 
   void strike(fault const& f) {
@@ -208,6 +211,7 @@ class site {
     fmt::print("  {:7.1f} s: {} {}{}\n", now(), s.name(), names[std::size_t(f.what)],
                f.length > 0 ? fmt::format(" for {:.1f} s", f.length) : "");
     std::fflush(stdout);
+    s.silenced = f.what == kind::stop || f.what == kind::cut;
     if (f.what == kind::cut) {
       network_.cut(s.place, f.choice / 7 % 2 == 0);
       mends_[std::size_t(s.place)] = now() + f.length;

@@ -191,7 +191,14 @@ constexpr auto served = [] {
 constexpr auto attention =
     nn::sequential(nn::ids{.count = 6}, nn::embedding{.vocabulary = 12, .width = 8}, nn::positions{.most = 9},
                    nn::sinusoidal_positions{}, nn::residual(nn::attention{.heads = 2, .causal = true}),
-                   nn::attention{.heads = 4, .key_value_heads = 2, .rotary = true, .use_bias = false});
+                   nn::attention{.heads = 4, .key_value_heads = 2, .rotary = true, .use_bias = false},
+                   nn::attention{.heads = 2,
+                                 .causal = true,
+                                 .rotary = true,
+                                 .interleaved = true,
+                                 .window = 3,
+                                 .softcap = 2,
+                                 .qk_norm = true});
 constexpr auto recurrent = nn::sequential(
     nn::ids{.count = 6}, nn::embedding{.vocabulary = 12, .width = 5, .initial = nn::normal{.stddev = 1}},
     nn::bidirectional(nn::lstm{.units = 4}), nn::bidirectional(nn::gru{.units = 3}),

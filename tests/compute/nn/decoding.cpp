@@ -29,10 +29,14 @@ constexpr auto network_with(auto positions, bool rotary, auto norm) {
   return nn::sequential(
       start, words, positions,
       nn::repeat<2>(nn::sequential(
-          nn::residual(nn::sequential(
-              norm,
-              nn::attention{
-                  .heads = 6, .key_value_heads = rotary ? 2 : 0, .causal = true, .rotary = rotary})),
+          nn::residual(nn::sequential(norm, nn::attention{.heads = 6,
+                                                          .key_value_heads = rotary ? 2 : 0,
+                                                          .causal = true,
+                                                          .rotary = rotary,
+                                                          .interleaved = rotary,
+                                                          .window = rotary ? 7 : 0,
+                                                          .softcap = rotary ? 3.0f : 0,
+                                                          .qk_norm = rotary})),
           nn::residual(nn::sequential(norm, each(20), nn::silu{}, each(width), nn::dropout{.rate = 0.3f})))),
       norm, each(vocabulary));
 }

@@ -125,11 +125,18 @@ struct attention_geometry {
   bool causal = false;    ///< a place sees itself and what is before it
   float rotary_base = 0;  ///< base of the rotary embeddings' angles; 0: no rotation
   rotary_scaling scaling{};
-  int group = 1;  ///< neighbouring heads with the same keys and values, of which a cache has one copy
+  int group = 1;      ///< neighbouring heads with the same keys and values, of which a cache has one copy
+  int window = 0;     ///< with `causal`: places that a place sees, itself the last; 0: all
+  float softcap = 0;  ///< scores become softcap · tanh(score / softcap); 0: they stay
+  bool interleaved = false;  ///< pairs are 2i and 2i + 1, instead of i and i + width / 2
 
   /// By how much a place turns pair i of a query or key, in radians.
   double turn(std::size_t place, std::size_t i) const {
     return double(place) * scaling.slowed(std::pow(double(rotary_base), -2 * double(i) / double(width)));
+  }
+  /// The first place that this one sees.
+  constexpr std::size_t first_seen(std::size_t place) const {
+    return window > 0 && place + 1 > std::size_t(window) ? place + 1 - std::size_t(window) : 0;
   }
   constexpr std::size_t channels() const { return std::size_t(heads) * std::size_t(width); }
 };

@@ -41,7 +41,17 @@ inline std::string turned(graph& g, std::string const& x, attention_geometry con
     }
   std::vector<std::int64_t> const dims{of.places, std::int64_t(half)};
   std::string const c = g.tensor("cosine", dims, cosine), s = g.tensor("sine", dims, sine);
-  auto const parts = g.add("Split", 2, {x}, {{"axis", std::int64_t(-1)}});
+  // The products of queries and keys are the same in any order of channels.
+  std::vector<std::string> parts;
+  if (of.interleaved) {
+    for (std::int64_t const first : {0, 1}) {
+      std::vector<std::int64_t> from;
+      for (std::size_t i = 0; i < half; ++i) from.push_back(2 * std::int64_t(i) + first);
+      parts.push_back(g.add("Gather", {x, g.numbers(from)}, {{"axis", std::int64_t(-1)}}));
+    }
+  } else {
+    parts = g.add("Split", 2, {x}, {{"axis", std::int64_t(-1)}});
+  }
   auto const times = [&](std::string const& a, std::string const& b) { return g.add("Mul", {a, b}); };
   return g.add("Concat",
                {g.add("Sub", {times(parts[0], c), times(parts[1], s)}),
@@ -155,18 +165,28 @@ EDL_INLINE value to_onnx(graph& g, nn::attention const& l, value const& x) {
   }
   auto const parts = g.add("Split", 3, {all}, {{"axis", std::int64_t(-1)}});
   auto const heads = [&](std::size_t part) {
-    std::string const y = detail::by_head(g, parts[part], of.places, of.heads, of.width);
+    std::string y = detail::by_head(g, parts[part], of.places, of.heads, of.width);
+    if (part < 2 && l.qk_norm) {
+      std::string const squares =
+          g.add("ReduceMean", {g.add("Mul", {y, y})}, {{"axes", std::vector<std::int64_t>{-1}}});
+      y = g.add("Div", {y, g.add("Sqrt", {g.add("Add", {squares, g.number(l.norm_epsilon)})})});
+      y = g.add("Mul", {y, g.variable(part == 0 ? "query_norm" : "key_norm")});
+    }
     return part < 2 && l.rotary ? detail::turned(g, y, of) : y;
   };
   std::string const query = heads(0), key = heads(1), data = heads(2);
   std::string scores = detail::scores_of(g, query, key, of.width);
+  if (l.softcap > 0)
+    scores =
+        g.add("Mul", {g.add("Tanh", {g.add("Div", {scores, g.number(l.softcap)})}), g.number(l.softcap)});
   constexpr float never = -1e30f;
   if (of.causal) {
     auto const n = std::size_t(of.places);
-    std::vector<float> later(n * n);
+    std::vector<float> unseen(n * n);
     for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t k = i + 1; k < n; ++k) later[i * n + k] = never;
-    scores = g.add("Add", {scores, g.tensor("later", {of.places, of.places}, std::move(later))});
+      for (std::size_t k = 0; k < n; ++k)
+        if (k > i || k < of.first_seen(i)) unseen[i * n + k] = never;
+    scores = g.add("Add", {scores, g.tensor("unseen", {of.places, of.places}, std::move(unseen))});
   }
   auto const mask = g.mask_of(x.extents);
   if (!mask.name.empty()) {

@@ -81,6 +81,17 @@ void layers_of_samples(Check const& of) {
   of(nn::attention{.heads = 4, .key_value_heads = 2, .causal = true, .rotary = true, .output_bias = false},
      {1, 5, 8});
   of(nn::attention{.heads = 3, .key_value_heads = 1, .use_bias = false}, {1, 3, 6});
+  of(nn::attention{.heads = 2,
+                   .key_value_heads = 1,
+                   .causal = true,
+                   .rotary = true,
+                   .interleaved = true,
+                   .window = 3,
+                   .softcap = 2,
+                   .qk_norm = true},
+     {1, 5, 8});
+  of(nn::attention{.heads = 1, .softcap = 0.5f, .qk_norm = true, .norm_epsilon = 0.1f}, {1, 3, 2});
+  of(nn::attention{.heads = 1, .causal = true, .window = 40}, {1, 140, 2}, 1);
   of(nn::attention{.heads = 1, .causal = true}, {1, 70, 2}, 1);
   of(nn::attention{.heads = 1, .rotary = true}, {1, 270, 2}, 1);
   of(nn::attention{.heads = 1, .causal = true}, {1, 270, 2}, 1);

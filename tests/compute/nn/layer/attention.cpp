@@ -39,6 +39,8 @@ vector attend(nn::attention const& l, std::size_t batch, std::size_t places, std
   at += columns * c;
   double const* const bias = l.use_bias ? at : nullptr;
   at += l.use_bias ? columns : 0;
+  double const* const gains = at;
+  at += l.qk_norm ? 2 * width : 0;
   double const* const out_kernel = at;
   double const* const out_bias = l.use_bias && l.output_bias ? at + c * c : nullptr;
   auto const own = linear(x, c, kernel, bias, columns);
@@ -53,12 +55,21 @@ vector attend(nn::attention const& l, std::size_t batch, std::size_t places, std
         to[c] = from[c + with];
         to[2 * c] = from[c + shared * width + with];
       }
+  for (std::size_t at_head = 0; l.qk_norm && at_head < batch * places * 3 * heads; ++at_head) {
+    std::size_t const part = at_head / heads % 3;
+    if (part == 2) continue;
+    double* const v = qkv.data() + at_head * width;
+    double squares = 0;
+    for (std::size_t k = 0; k < width; ++k) squares += v[k] * v[k];
+    for (std::size_t k = 0; k < width; ++k)
+      v[k] *= gains[part * width + k] / std::sqrt(squares / double(width) + double(l.norm_epsilon));
+  }
   if (l.rotary)
     for (std::size_t row = 0; row < batch * places; ++row)
       for (std::size_t v = 0; v < 2 * heads; ++v)
         for (std::size_t i = 0; i < half; ++i) {
-          double& a = qkv[row * 3 * c + v * width + i];
-          double& b = qkv[row * 3 * c + v * width + half + i];
+          double& a = qkv[row * 3 * c + v * width + (l.interleaved ? 2 * i : i)];
+          double& b = qkv[row * 3 * c + v * width + (l.interleaved ? 2 * i + 1 : half + i)];
           double speed = 1 / std::pow(double(l.rotary_base), 2 * double(i) / double(width));
           // As in the published code of Llama 3.1.
           double const pi = std::acos(-1.0), length = 2 * pi / speed, original = l.scaling.original;
@@ -82,12 +93,15 @@ vector attend(nn::attention const& l, std::size_t batch, std::size_t places, std
           return qkv.data() + (s * places + place) * 3 * c + part * c + h * width;
         };
         std::size_t const end = l.causal ? i + 1 : places;
+        std::size_t const begin = l.window > 0 ? end - std::min(end, std::size_t(l.window)) : 0;
         vector share(end);
         double sum = 0;
-        for (std::size_t j = 0; j < end; ++j) {
+        for (std::size_t j = begin; j < end; ++j) {
           double score = 0;
           for (std::size_t k = 0; k < width; ++k) score += of(i, 0)[k] * of(j, 1)[k];
-          sum += share[j] = std::exp(score / std::sqrt(double(width)));
+          score /= std::sqrt(double(width));
+          if (l.softcap > 0) score = double(l.softcap) * std::tanh(score / double(l.softcap));
+          sum += share[j] = std::exp(score);
         }
         for (std::size_t j = 0; j < end; ++j)
           for (std::size_t k = 0; k < width; ++k)
@@ -118,7 +132,25 @@ TEST_CASE("attention is what its definition says, in one block of keys and in se
         lone_layer<nn::attention> h{.l = l, .in = {1, places, 16}, .batch = 2};
         h.forward();
         CHECK(greatest_difference(h.y, attend(l, 2, std::size_t(places), 16, h.x, h.parameters)) < 1e-12);
+        nn::attention more = l;
+        more.window = causal ? std::max(1, places * 2 / 5) : 0;
+        more.softcap = 1.5f;
+        more.interleaved = more.qk_norm = true;
+        lone_layer<nn::attention> with{.l = more, .in = {1, places, 16}, .batch = 2};
+        with.forward();
+        CHECK(greatest_difference(with.y, attend(more, 2, std::size_t(places), 16, with.x, with.parameters)) <
+              1e-12);
       }
+}
+
+TEST_CASE("options that mean nothing are refused") {
+  auto const why = [](nn::attention const& l) { return l.check({1, 3, 4}); };
+  CHECK(why({.causal = true, .window = 2, .softcap = 2, .qk_norm = true}) == edl::fit::fits);
+  CHECK(why({.window = 2}) == edl::fit::option_out_of_range);
+  CHECK(why({.causal = true, .window = -1}) == edl::fit::option_out_of_range);
+  CHECK(why({.softcap = -1}) == edl::fit::option_out_of_range);
+  CHECK(why({.softcap = std::nanf("")}) == edl::fit::option_out_of_range);
+  CHECK(why({.norm_epsilon = 0}) == edl::fit::option_out_of_range);
 }
 
 TEST_CASE("large scores neither overflow nor lose their order") {

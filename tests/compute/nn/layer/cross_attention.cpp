@@ -128,6 +128,10 @@ TEST_CASE("mistakes of cross attention are found") {
   CHECK(wrong({.heads = 0}).what == option_of_cross_attention);
   CHECK(wrong({.causal = true}).what == option_of_cross_attention);
   CHECK(wrong({.rotary = true}).what == option_of_cross_attention);
+  CHECK(wrong({.heads = 2, .key_value_heads = 1}).what == option_of_cross_attention);
+  CHECK(wrong({.window = 2}).what == option_of_cross_attention);
+  CHECK(wrong({.softcap = 2}).what == option_of_cross_attention);
+  CHECK(wrong({.qk_norm = true}).what == option_of_cross_attention);
   CHECK(wrong({.dropout = 1}).what == option_of_cross_attention);
   auto const two =
       nn::graph([](auto x) { return nn::cross_attention(x, x | nn::dense{.units = 6, .each_place = true}); });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "edl/compute/device/cpu/basic_cpu.hpp"
 #include "edl/compute/device/cpu/draw_blocks.hpp"
@@ -115,21 +116,61 @@ struct attention_head {
   T* origin = nullptr;
   std::size_t origin_stride = 0;
 
-  /// Calls visit(first query, queries, keys before the end) for all queries, block by block.
+  /// Calls visit(first query, queries, first key, keys before the end) for all queries, block by block.
   template <class Visit>
   void each_block(Visit&& visit) const {
-    for (std::size_t i = 0; i < places; i += attention_block::queries) {
-      std::size_t const n = std::min(attention_block::queries, places - i);
-      visit(i, n, g.causal ? i + n : keys);
-    }
+    constexpr std::size_t step = attention_block::queries;
+    for (std::size_t i = 0; i < places; i += step)
+      visit(i, std::min(step, places - i), g.first_seen(i) / step * step,
+            g.causal ? std::min(i + step, places) : keys);
   }
-  /// How many of the `n` keys from `from` on the query sees.
-  std::size_t seen(std::size_t query, std::size_t from, std::size_t n) const {
-    return g.causal ? std::min(n, query + 1 - from) : n;
+  /// Of the `n` keys from `from` on, those that the query sees: from the first to before the second number.
+  /// It sees some of each block that `each_block` visits.
+  std::pair<std::size_t, std::size_t> seen(std::size_t query, std::size_t from, std::size_t n) const {
+    std::size_t const first = std::max(g.first_seen(query), from) - from;
+    return {first, g.causal ? std::min(n, query + 1 - from) : n};
   }
 };
 
-/// Rotates the pairs (i, i + width / 2) of each query and key by the angle of their place, or back.
+/// The scores of products of queries and keys: divided by √width, and capped.
+template <class T>
+struct score {
+  T scale, cap;
+
+  explicit score(attention_geometry const& g) : scale(1 / std::sqrt(T(g.width))), cap(T(g.softcap)) {}
+
+  template <class V>
+  V of(V const& product) const {
+    return cap > 0 ? V(cap * hyperbolic_tangent(V(product * (scale / cap)))) : V(product * scale);
+  }
+  /// The derivative by the product, from the score.
+  template <class V>
+  V slope(V const& s) const {
+    V const share = s * (cap > 0 ? 1 / cap : T(0));
+    return scale - scale * share * share;
+  }
+};
+
+/// Rotates the pairs of a query or key by angles with these cosines and sines.
+template <class T>
+void turn_pairs(attention_geometry const& g, T const* cosine, T const* sine, T* x) {
+  auto const half = std::size_t(g.width) / 2;
+  if (g.interleaved) {
+    for (std::size_t i = 0; i < half; ++i) {
+      T const a = x[2 * i], b = x[2 * i + 1];
+      x[2 * i] = a * cosine[i] - b * sine[i];
+      x[2 * i + 1] = a * sine[i] + b * cosine[i];
+    }
+    return;
+  }
+  by_lanes<T>(half, [&]<class V>(std::size_t i) {
+    V const a = load<V>(x + i), b = load<V>(x + half + i), c = load<V>(cosine + i), s = load<V>(sine + i);
+    store<V>(x + i, a * c - b * s);
+    store<V>(x + half + i, a * s + b * c);
+  });
+}
+
+/// Rotates the pairs of each query and key by the angle of their place, or back.
 template <class T>
 void turn(basic_cpu<T>& cpu, attention_geometry const& g, int batch, bool back, std::span<T> qkv) {
   auto const places = std::size_t(g.places), half = std::size_t(g.width) / 2;
@@ -144,14 +185,8 @@ void turn(basic_cpu<T>& cpu, attention_geometry const& g, int batch, bool back, 
   cpu.share(rows, cpu.parts(rows * g.channels(), 8 * 1024), [&](std::size_t begin, std::size_t end, int) {
     for (std::size_t row = begin; row < end; ++row) {
       T const *const cosine = angles.data() + 2 * (row % places) * half, *const sine = cosine + half;
-      for (std::size_t v = 0; v < vectors; ++v) {
-        T *const a = qkv.data() + row * 3 * g.channels() + v * 2 * half, *const b = a + half;
-        by_lanes<T>(half, [&]<class V>(std::size_t i) {
-          V const x = load<V>(a + i), z = load<V>(b + i), c = load<V>(cosine + i), s = load<V>(sine + i);
-          store<V>(a + i, x * c - z * s);
-          store<V>(b + i, x * s + z * c);
-        });
-      }
+      for (std::size_t v = 0; v < vectors; ++v)
+        turn_pairs(g, cosine, sine, qkv.data() + row * 3 * g.channels() + v * 2 * half);
     }
   });
 }
@@ -168,29 +203,21 @@ void turn_rows(basic_cpu<T>& cpu, attention_geometry const& g, std::span<sequenc
       turns[i] = T(std::cos(angle));
       turns[half + i] = T(std::sin(angle));
     }
-    for (std::size_t v = 0; v < vectors; ++v) {
-      T *const a = qkv.data() + row * 3 * g.channels() + v * 2 * half, *const b = a + half;
-      by_lanes<T>(half, [&]<class V>(std::size_t i) {
-        V const x = load<V>(a + i), z = load<V>(b + i), c = load<V>(turns.data() + i),
-                s = load<V>(turns.data() + half + i);
-        store<V>(a + i, x * c - z * s);
-        store<V>(b + i, x * s + z * c);
-      });
-    }
+    for (std::size_t v = 0; v < vectors; ++v)
+      turn_pairs(g, turns.data(), turns.data() + half, qkv.data() + row * 3 * g.channels() + v * 2 * half);
   }
 }
 
-/// One head of one row: its query, the keys and values of its sequence up to its place, and its result.
+/// One head of one row: its query, the keys and values of the places that it sees, and its result.
 template <class T>
-void attend_cached(T const* q, T const* keys, T const* values, std::size_t seen, std::size_t width, T* scores,
-                   T* y) {
-  T const scale = 1 / std::sqrt(T(width));
+void attend_cached(score<T> const& by, T const* q, T const* keys, T const* values, std::size_t seen,
+                   std::size_t width, T* scores, T* y) {
   T top = -std::numeric_limits<T>::infinity();
   for (std::size_t j = 0; j < seen; ++j) {
     T const* const key = keys + j * width;
     T const dot =
         sum_by_lanes<T>(width, [&]<class V>(std::size_t c) { return V(load<V>(q + c) * load<V>(key + c)); });
-    scores[j] = dot * scale;
+    scores[j] = by.of(dot);
     top = std::max(top, scores[j]);
   }
   T const sum = sum_by_lanes<T>(seen, [&]<class V>(std::size_t j) {
@@ -228,43 +255,46 @@ void attend(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, attention
   using block = attention_block;
   std::size_t const width = h.width, apart = h.apart;
   weight_factors<T> factors(m, h);
-  T const scale = 1 / std::sqrt(T(width));
+  score<T> const by(h.g);
   auto const room = cpu.room(thread, 0, block::most + 2 * block::queries);
   T *const scores = room.data(), *const most = scores + block::most, *const sum = most + block::queries;
-  h.each_block([&](std::size_t first, std::size_t n, std::size_t end) {
+  h.each_block([&](std::size_t first, std::size_t n, std::size_t begin, std::size_t end) {
     std::fill_n(most, n, -std::numeric_limits<T>::infinity());
     std::fill_n(sum, n, T(0));
-    for (std::size_t key = 0; key < end; key += block::keys) {
+    for (std::size_t key = begin; key < end; key += block::keys) {
       std::size_t const keys = std::min(block::keys, end - key);
       multiply_here<T>(cpu, thread, n, keys, width, {h.q + first * h.stride, h.stride},
                        {h.k + key * h.key_stride, h.key_stride, true}, scores, keys);
       for (std::size_t i = 0; i < n; ++i) {
         T* const row = scores + i * keys;
-        std::size_t const seen = h.seen(first + i, key, keys);
-        T top = row[0];
-        for (std::size_t j = 1; j < seen; ++j) top = row[j] > top ? row[j] : top;
-        top = std::max(most[i], top * scale);
-        T const own = sum_by_lanes<T>(seen, [&]<class V>(std::size_t j) {
-          V const p = exponential(V(load<V>(row + j) * scale - top));
-          store<V>(row + j, p);
+        auto const [from, to] = h.seen(first + i, key, keys);
+        std::size_t const seen = to - from;
+        T* const own = row + from;
+        T top = own[0];
+        for (std::size_t j = 1; j < seen; ++j) top = own[j] > top ? own[j] : top;
+        top = std::max(most[i], by.of(top));
+        T const all = sum_by_lanes<T>(seen, [&]<class V>(std::size_t j) {
+          V const p = exponential(V(by.of(load<V>(own + j)) - top));
+          store<V>(own + j, p);
           return p;
         });
-        std::fill(row + seen, row + keys, T(0));
+        std::fill(row, own, T(0));
+        std::fill(own + seen, row + keys, T(0));
         if (m.dropout > 0) {
-          T const* const factor = factors.of(first + i, key, seen);
-          for (std::size_t j = 0; j < seen; ++j) row[j] *= factor[j];
+          T const* const factor = factors.of(first + i, key + from, seen);
+          for (std::size_t j = 0; j < seen; ++j) own[j] *= factor[j];
         }
-        if (key > 0) {
+        if (key > begin) {
           T const less = std::exp(most[i] - top);
           sum[i] *= less;
           T* const to = y + (first + i) * apart;
           for (std::size_t c = 0; c < width; ++c) to[c] *= less;
         }
         most[i] = top;
-        sum[i] += own;
+        sum[i] += all;
       }
       multiply_here<T>(cpu, thread, n, width, keys, {scores, keys}, {h.v + key * h.key_stride, h.key_stride},
-                       y + first * apart, apart, key > 0);
+                       y + first * apart, apart, key > begin);
     }
     for (std::size_t i = 0; i < n; ++i) {
       T const less = 1 / sum[i];
@@ -281,17 +311,17 @@ void attend_back(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, atte
   using block = attention_block;
   std::size_t const width = h.width, apart = h.apart;
   weight_factors<T> factors(m, h);
-  T const scale = 1 / std::sqrt(T(width));
+  score<T> const by(h.g);
   auto const room = cpu.room(thread, 0, 2 * block::most + block::queries * width);
   T *const p = room.data(), *const ds = p + block::most, *const dq = ds + block::most;
   std::size_t const most = std::max(h.keys, std::size_t(h.g.places));  // one size for all heads
   auto const sums = cpu.room(thread, 1, 2 * most * width).first(2 * h.keys * width);
   std::ranges::fill(sums, T(0));
   T *const dk = sums.data(), *const dv = dk + h.keys * width;
-  h.each_block([&](std::size_t first, std::size_t n, std::size_t end) {
+  h.each_block([&](std::size_t first, std::size_t n, std::size_t begin, std::size_t end) {
     T const* const q = h.q + first * h.stride;
     T const* const slope = dy + first * apart;
-    for (std::size_t key = 0; key < end; key += block::keys) {
+    for (std::size_t key = begin; key < end; key += block::keys) {
       std::size_t const keys = std::min(block::keys, end - key);
       matrix<T> const k{h.k + key * h.key_stride, h.key_stride};
       multiply_here<T>(cpu, thread, n, keys, width, {q, h.stride}, {k.data, k.stride, true}, p, keys);
@@ -303,29 +333,33 @@ void attend_back(basic_cpu<T>& cpu, int thread, attention_head<T> const& h, atte
             width, [&]<class V>(std::size_t c) { return V(load<V>(out + c) * load<V>(along + c)); });
         T const top = kept[first + i];
         T *const row = p + i * keys, *const drow = ds + i * keys;
-        std::size_t const seen = h.seen(first + i, key, keys);
+        auto const [from, to] = h.seen(first + i, key, keys);
+        std::size_t const seen = to - from;
+        T *const own = row + from, *const down = drow + from;
         if (m.dropout > 0) {
-          T const* const factor = factors.of(first + i, key, seen);
+          T const* const factor = factors.of(first + i, key + from, seen);
           by_lanes<T>(seen, [&]<class V>(std::size_t j) {
-            V const share = exponential(V(load<V>(row + j) * scale - top)), f = load<V>(factor + j);
-            store<V>(row + j, share * f);
-            store<V>(drow + j, share * (f * load<V>(drow + j) - mean) * scale);
+            V const s = by.of(load<V>(own + j)), share = exponential(V(s - top)), f = load<V>(factor + j);
+            store<V>(own + j, share * f);
+            store<V>(down + j, share * (f * load<V>(down + j) - mean) * by.slope(s));
           });
         } else {
           by_lanes<T>(seen, [&]<class V>(std::size_t j) {
-            V const share = exponential(V(load<V>(row + j) * scale - top));
-            store<V>(row + j, share);
-            store<V>(drow + j, share * (load<V>(drow + j) - mean) * scale);
+            V const s = by.of(load<V>(own + j)), share = exponential(V(s - top));
+            store<V>(own + j, share);
+            store<V>(down + j, share * (load<V>(down + j) - mean) * by.slope(s));
           });
         }
-        std::fill(row + seen, row + keys, T(0));
-        std::fill(drow + seen, drow + keys, T(0));
+        for (T* const each : {row, drow}) {
+          std::fill_n(each, from, T(0));
+          std::fill(each + to, each + keys, T(0));
+        }
       }
       multiply_here<T>(cpu, thread, keys, width, n, {p, keys, true}, {slope, apart}, dv + key * width, width,
                        true);
       multiply_here<T>(cpu, thread, keys, width, n, {ds, keys, true}, {q, h.stride}, dk + key * width, width,
                        true);
-      multiply_here<T>(cpu, thread, n, width, keys, {ds, keys}, k, dq, width, key > 0);
+      multiply_here<T>(cpu, thread, n, width, keys, {ds, keys}, k, dq, width, key > begin);
     }
     // No other block uses these queries.
     for (std::size_t i = 0; i < n; ++i) std::copy_n(dq + i * width, width, h.dq + (first + i) * h.stride);
@@ -380,15 +414,17 @@ void basic_cpu<T>::cached_attention_forward(attention_geometry const& g, std::sp
     std::copy_n(from + 2 * c, width, to + places * width);
   }
   std::size_t work = 0;
-  for (sequence_place const& r : rows) work += std::size_t(r.place + 1) * c;
+  auto const first_of = [&](std::size_t row) { return g.first_seen(std::size_t(rows[row].place)); };
+  for (std::size_t row = 0; row < rows.size(); ++row)
+    work += (std::size_t(rows[row].place) + 1 - first_of(row)) * c;
   this->share(units, this->parts(work, 32 * 1024), [&](std::size_t begin, std::size_t end, int t) {
     auto const scores = this->room(t, 0, places);
     for (std::size_t unit = begin; unit < end; ++unit) {
       std::size_t const row = unit / heads, head = unit % heads;
-      T const* const keys = keys_of(row, head);
-      detail::attend_cached(qkv.data() + row * 3 * c + head * width, keys, keys + places * width,
-                            std::size_t(rows[row].place) + 1, width, scores.data(),
-                            y.data() + row * c + head * width);
+      T const* const keys = keys_of(row, head) + first_of(row) * width;
+      detail::attend_cached(detail::score<T>(g), qkv.data() + row * 3 * c + head * width, keys,
+                            keys + places * width, std::size_t(rows[row].place) + 1 - first_of(row), width,
+                            scores.data(), y.data() + row * c + head * width);
     }
   });
 }

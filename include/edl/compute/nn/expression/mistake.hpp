@@ -163,8 +163,9 @@ struct forward_pass_of {
                 "differ (`first` and `second` above)");
   static_assert(
       what != option_of_cross_attention,
-      "edl: `nn::cross_attention` has at least one of `heads` and a `dropout` from 0 to 1, and neither "
-      "`causal` nor `rotary`: the places of one result are not before those of the other");
+      "edl: `nn::cross_attention` has at least one of `heads` and a `dropout` from 0 to 1, but no `causal`, "
+      "`rotary` and `window`, as places of one result are not before those of the other, and no "
+      "`key_value_heads`, `softcap` and `qk_norm`");
   static_assert(
       what != shapes_of_reshape,
       "edl: `nn::reshape` keeps the number of elements, and its input (`first` above) has another one "

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <ranges>
 
 #include "edl/compute/device/geometry.hpp"
 #include "edl/compute/nn/carve.hpp"
@@ -13,11 +15,18 @@ namespace edl::nn {
 /// sample attends to all places, or with `causal` to itself and those before it. Queries, keys and values are
 /// linear in x; of each, a head has width = c / heads channels. y = concat(softmax(q · k' / √width) · v) · W
 /// + b, over the heads. With `rotary`, queries and keys are rotated by an angle that grows with the place (Su
-/// et al., "RoFormer", 2021). Pairs are channels i and i + width / 2 of a head. The shape stays; (h, w, c) is
-/// h · w places. In training, `dropout` sets that share of the weights, the softmax's outputs, to zero, and
-/// divides the others by the remaining share. The choice is a function of (seed, layer, step, sample, head,
-/// places). With `key_value_heads`, groups of heads share that many heads of keys and values (Ainslie et al.,
-/// "GQA", 2023). The kernel's columns are all queries, then these keys, then these values.
+/// et al., "RoFormer", 2021). Pairs are channels i and i + width / 2 of a head, or with `interleaved` 2i and
+/// 2i + 1, as in that paper. The shape stays; (h, w, c) is h · w places.
+///
+/// With `window` a place sees that many places, of which it is the last (Jiang et al., "Mistral 7B", 2023);
+/// padding does not count. With `softcap` a score s is softcap · tanh(s / softcap) (Gemma Team, "Gemma 2",
+/// 2024). With `qk_norm` each head's query and key are divided by the root of their mean square, and
+/// multiplied by trained factors for their channels, before they are rotated (Dehghani et al., "Scaling
+/// vision transformers to 22 billion parameters", 2023; as in Qwen3). In training, `dropout` sets that share
+/// of the weights, the softmax's outputs, to zero, and divides the others by the remaining share. The choice
+/// is a function of (seed, layer, step, sample, head, places). With `key_value_heads`, groups of heads share
+/// that many heads of keys and values (Ainslie et al., "GQA", 2023). The kernel's columns are all queries,
+/// then these keys, then these values.
 ///
 /// It stores no matrix of places by places: it computes scores block by block, and again in the backward pass
 /// (Dao et al., "FlashAttention", 2022). Threads share the heads of samples. One thread computes each head,
@@ -29,9 +38,14 @@ struct attention {
   bool rotary = false;
   float rotary_base = 10'000;
   rotary_scaling scaling{};  ///< of `rotary`
-  setting dropout = 0.0f;    ///< in [0, 1)
-  bool use_bias = true;      ///< of queries, keys and values, and of the result
-  bool output_bias = true;   ///< of the result, with `use_bias`
+  bool interleaved = false;  ///< pairs of `rotary`
+  int window = 0;            ///< with `causal`; 0: all places before
+  float softcap = 0;         ///< 0: none
+  bool qk_norm = false;
+  float norm_epsilon = 1e-6f;  ///< of `qk_norm`: is added to the mean square
+  setting dropout = 0.0f;      ///< in [0, 1)
+  bool use_bias = true;        ///< of queries, keys and values, and of the result
+  bool output_bias = true;     ///< of the result, with `use_bias`
   initializer kernel_initializer = glorot_uniform{};
 
   static constexpr std::string_view name = "attention";
@@ -40,6 +54,8 @@ struct attention {
   constexpr fit check(shape in) const {
     if (heads < 1 || in.channels % heads != 0 || !dropout.is_in(0, 1)) return fit::option_out_of_range;
     if (key_value_heads < 0 || heads % std::max(key_value_heads, 1) != 0) return fit::option_out_of_range;
+    if (window < 0 || (window > 0 && !causal) || !(softcap >= 0) || !(norm_epsilon > 0))
+      return fit::option_out_of_range;
     bool const turns = !rotary || (in.channels / heads % 2 == 0 && rotary_base > 0 && scaling.valid());
     return turns ? fit::fits : fit::option_out_of_range;
   }
@@ -50,6 +66,8 @@ struct attention {
     int const columns = int(projected(std::size_t(c)));
     visit(variable_spec{"query_key_value_kernel", {c, columns}, kernel_initializer});
     if (use_bias) visit(variable_spec{"query_key_value_bias", {columns}, constant{0}});
+    if (qk_norm)
+      for (auto const name : {"query_norm", "key_norm"}) visit(variable_spec{name, {c / heads}, constant{1}});
     visit(variable_spec{"output_kernel", {c, c}, kernel_initializer});
     if (use_bias && output_bias) visit(variable_spec{"output_bias", {c}, constant{0}});
   }
@@ -57,10 +75,11 @@ struct attention {
   constexpr bool decodes() const { return causal; }
   constexpr std::size_t cached(shape in) const { return 2 * std::size_t(in.channels) / group(); }
 
-  /// Queries, keys and values, the heads' results, and the logarithms of the softmax's sums.
+  /// Queries, keys and values, the heads' results, queries and keys before their norm, and the logarithms of
+  /// the softmax's sums.
   constexpr std::size_t saved(shape in, pass_size batch) const {
     std::size_t const n = std::size_t(batch) * in.size();
-    return rounded(3 * n) + rounded(n) + sums(in, batch);
+    return rounded(3 * n) + rounded(n) + rounded(qk_norm ? 2 * n : 0) + sums(in, batch);
   }
   /// The gradient of the heads' results; and what is shared by groups.
   constexpr std::size_t scratch(shape in, pass_size batch) const {
@@ -68,6 +87,8 @@ struct attention {
     return rounded(n) + (group() > 1 ? rounded(projected(n)) : 0);
   }
 
+  /// It compares the places of queries and keys.
+  constexpr bool orders_places() const { return causal || rotary || window > 0; }
   /// Heads of queries for each head of keys and values.
   constexpr std::size_t group() const {
     return key_value_heads > 0 ? std::size_t(heads) / std::size_t(key_value_heads) : 1;
@@ -101,6 +122,12 @@ struct attention {
           std::copy_n(own.data() + row * n + from, count, s.qkv.data() + row * 3 * c + to);
         });
     }
+    if (qk_norm)
+      each_vector(s, c, [&](auto qk, auto raw, std::size_t part) {
+        std::ranges::copy(qk, raw.begin());
+        auto const factor = less(qk);
+        for (std::size_t i = 0; i < qk.size(); ++i) qk[i] *= factor * w.norms[part * qk.size() + i];
+      });
     if (p.decoding)
       p.device.cached_attention_forward(geometry(a.in, p.decoding->places), p.decoding->rows, s.qkv,
                                         p.decoding->next(cached(a.in)), s.heads);
@@ -124,6 +151,21 @@ struct attention {
       p.device.attention_backward(geometry(a.in), a.batch, s.heads, dheads, s.sums, s.qkv);
     else
       p.device.masked_attention_backward(geometry(a.in), a.batch, mask, s.heads, dheads, s.sums, s.qkv);
+    if (qk_norm) {
+      std::ranges::fill(d.norms, 0);
+      each_vector(s, c, [&](auto slope, auto x, std::size_t part) {
+        std::size_t const n = x.size();
+        auto const gain = w.norms.subspan(part * n, n);
+        auto const factor = less(x);
+        typename D::scalar along = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+          if (!d.norms.empty()) d.norms[part * n + i] += slope[i] * x[i] * factor;
+          along += slope[i] * gain[i] * x[i];
+        }
+        along *= factor * factor / typename D::scalar(n);
+        for (std::size_t i = 0; i < n; ++i) slope[i] = factor * (slope[i] * gain[i] - x[i] * along);
+      });
+    }
     if (group() == 1)
       return p.device.dense_backward(rows, c, 3 * c, a.x, w.kernel, s.qkv, a.dx, d.kernel, d.bias);
     std::size_t const n = projected(c);
@@ -140,7 +182,25 @@ struct attention {
 
  private:
   constexpr attention_geometry geometry(shape in, int places) const {
-    return {places, heads, in.channels / heads, causal, rotary ? rotary_base : 0, scaling, int(group())};
+    return {places, heads,   in.channels / heads, causal, rotary ? rotary_base : 0, scaling, int(group()),
+            window, softcap, interleaved};
+  }
+  /// The reciprocal of a vector's root mean square.
+  template <class Vector>
+  auto less(Vector const& x) const {
+    using T = std::ranges::range_value_t<Vector>;
+    T squares = 0;
+    for (T const each : x) squares += each * each;
+    return 1 / std::sqrt(squares / T(x.size()) + T(norm_epsilon));
+  }
+  /// Calls visit(vector, before its norm, part) for each query (part 0) and key (part 1) of a head.
+  template <class Kept, class Visit>
+  void each_vector(Kept const& s, std::size_t c, Visit&& visit) const {
+    std::size_t const width = c / std::size_t(heads), rows = s.qkv.size() / (3 * c);
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t at = 0; at < 2 * c; at += width)
+        visit(s.qkv.subspan(row * 3 * c + at, width), s.raw.subspan(row * 2 * c + at, width),
+              std::size_t(at >= c));
   }
   template <class D>
   attention_mask mask_of(pass<D> const& p, shape in) const {
@@ -155,12 +215,13 @@ struct attention {
   /// The variables, or their gradients.
   template <class Span>
   struct parts {
-    Span kernel, bias, output_kernel, output_bias;
+    Span kernel, bias, norms, output_kernel, output_bias;
 
     parts(attention const& of, std::size_t c, Span all) {
       carver next(all);
       kernel = next.next(c * of.projected(c));
       bias = next.next(of.use_bias ? of.projected(c) : 0);
+      norms = next.next(of.qk_norm ? 2 * c / std::size_t(of.heads) : 0);
       output_kernel = next.next(c * c);
       output_bias = next.rest();
     }
@@ -169,13 +230,14 @@ struct attention {
   /// The saved values.
   template <class T>
   struct kept {
-    std::span<T> qkv, heads, sums;
+    std::span<T> qkv, heads, raw, sums;
 
     template <class Args>
     kept(attention const& of, Args const& a) {
       carver next(a.saved);
       qkv = next.aligned(3 * a.x.size());
       heads = next.aligned(a.x.size());
+      raw = next.aligned(of.qk_norm ? 2 * a.x.size() : 0);
       sums = next.next(of.sums(a.in, a.batch));
     }
   };

@@ -24,7 +24,8 @@ struct attention_of_two {
   constexpr shape output(std::span<shape const> in, expression::mistake& wrong) const {
     using enum expression::mistake_kind;
     shape const memory{in[1].height, in[1].width, in[1].channels / 2};
-    if (of.causal || of.rotary || of.heads < 1 || !of.dropout.is_in(0, 1))
+    if (of.orders_places() || of.key_value_heads > 0 || of.softcap != 0 || of.qk_norm || of.heads < 1 ||
+        !of.dropout.is_in(0, 1))
       wrong = {option_of_cross_attention, 0, in[0], memory};
     else if (memory.channels != in[0].channels || memory.channels % of.heads != 0)
       wrong = {shapes_of_attention, 0, in[0], memory};
@@ -103,7 +104,8 @@ struct projection {
 
 /// Within the function of a graph: attention whose queries are linear in `x`, and whose keys and values are
 /// linear in `memory`. Each place of x asks all of memory, as in `attention`, whose options are those of this
-/// one. It has no `causal` and no `rotary`: places of one are not before those of the other. Both results
+/// one. It has no `causal`, `rotary` and `window`, as places of one are not before those of the other, and no
+/// `key_value_heads`, `softcap` and `qk_norm`. Both results
 /// have as many channels; the shape of x stays. The variables are called `cross_attention/query/kernel`,
 /// `…/key_value/kernel` and `…/output/kernel`, with biases. It runs on the processor, and knows no padding.
 template <class Queries, class Memory>
