@@ -4,7 +4,6 @@
 #include "derived.hpp"
 
 #include <Eigen/Core>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
