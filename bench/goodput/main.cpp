@@ -172,8 +172,9 @@ class site {
       done_ = true;
       return;
     }
-    // Whom the master has given up ends by itself, and at the job's end all do.
-    if (code != killed && code != given_up && code != 0)
+    if (code == 0) return;  // the job is over, and the master will end, too
+    // Whom the master has given up ends by itself.
+    if (code != killed && code != given_up)
       throw std::runtime_error(fmt::format("{} ended with {}: {}", s.name(), code, s.process->log()));
     if (mends_[std::size_t(s.place)] >= 0) {
       if (s.role != "ps" || mends_[std::size_t(spare_)] >= 0) return;

@@ -78,9 +78,9 @@ constexpr auto dense = nn::sequential(nn::features{.count = 6}, nn::dense{.units
 constexpr auto expressions = nn::sequential(picture, expression{}, nn::conv2d{.filters = 3}, nn::layer_norm{},
                                             nn::concat(expression{}, nn::tanh{}), energy{});
 constexpr auto conv2d = nn::sequential(
-    picture, nn::conv2d{.filters = 6, .kernel = {3, 2}, .stride = {2, 1}, .padding = same, .groups = 2},
-    nn::relu{}, nn::conv2d{.filters = 3, .kernel = 2, .use_bias = false}, nn::flatten{},
-    nn::dense{.units = 3});
+    picture, nn::conv2d{.filters = 4, .kernel = {3, 2}, .stride = 2, .padding = nn::padding::half},
+    nn::conv2d{.filters = 6, .kernel = {3, 2}, .stride = {2, 1}, .padding = same, .groups = 2}, nn::relu{},
+    nn::conv2d{.filters = 3, .kernel = 2, .use_bias = false}, nn::flatten{}, nn::dense{.units = 3});
 constexpr auto transpose =
     nn::sequential(picture, nn::conv2d_transpose{.filters = 3, .kernel = 3, .stride = 2, .padding = same},
                    nn::relu{}, nn::conv2d_transpose{.filters = 2, .kernel = 2, .stride = 3},

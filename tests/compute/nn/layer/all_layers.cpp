@@ -10,7 +10,7 @@ using enum edl::mode;
 
 namespace {
 
-constexpr auto same = nn::padding::same;
+constexpr auto same = nn::padding::same, half = nn::padding::half;
 constexpr nn::dense to_3{.units = 3};
 
 /// Calls of(LAYER, SHAPE[, BATCH]) with layers whose samples know nothing of each other.
@@ -44,6 +44,7 @@ void layers_of_samples(Check const& of) {
   of(nn::dense{.units = 3, .each_place = true, .use_bias = false}, {1, 4, 2});
   of(nn::conv2d{.filters = 4, .kernel = 3}, {6, 5, 2});
   of(nn::conv2d{.filters = 4, .kernel = {2, 3}, .stride = {2, 1}, .padding = same, .groups = 2}, {5, 5, 4});
+  of(nn::conv2d{.filters = 2, .kernel = {3, 4}, .stride = 2, .padding = half}, {6, 6, 2});
   of(nn::conv2d{.filters = 3, .kernel = 1, .use_bias = false}, {3, 3, 4});
   of(nn::conv2d{.filters = 3, .kernel = 2, .train_kernel = false}, {4, 4, 2});
   of(nn::conv2d{.filters = 4, .kernel = 1, .use_bias = false, .train_kernel = false}, {3, 2, 2});
@@ -52,6 +53,7 @@ void layers_of_samples(Check const& of) {
   of(nn::conv2d_transpose{.filters = 2, .kernel = 2, .stride = 3, .use_bias = false}, {3, 3, 4});
   of(nn::max_pool{.window = 2}, {4, 5, 3});
   of(nn::max_pool{.window = 3, .stride = 2, .padding = same}, {5, 6, 2});
+  of(nn::max_pool{.window = {3, 2}, .stride = 2, .padding = half}, {6, 5, 2});
   of(nn::max_pool{.window = {2, 1}, .stride = {1, 2}}, {4, 5, 3});
   of(nn::average_pool{.window = 2}, {4, 5, 3});
   of(nn::average_pool{.window = 3, .stride = 2, .padding = same}, {5, 6, 2});
@@ -233,6 +235,9 @@ TEST_CASE("options and inputs that do not fit are found") {
   CHECK(nn::dropout{.rate = -0.1f}.check({1, 1, 1}) == option_out_of_range);
   CHECK(nn::conv2d{.filters = 1, .kernel = 5}.check({4, 9, 1}) == kernel_exceeds_input);
   CHECK(nn::conv2d{.filters = 1, .kernel = 5, .padding = same}.check({4, 9, 1}) == fits);
+  CHECK(nn::conv2d{.filters = 1, .kernel = 7, .stride = 2, .padding = half}.output({8, 1, 3}) ==
+        edl::shape{4, 1, 1});
+  CHECK(nn::conv2d_transpose{.filters = 1, .padding = half}.check({4, 9, 1}) == option_out_of_range);
   CHECK(nn::conv2d{.filters = 4, .kernel = 1, .groups = 2}.check({4, 4, 3}) == groups_do_not_divide_channels);
   CHECK(nn::conv2d{.filters = 3, .kernel = 1, .groups = 2}.check({4, 4, 4}) == groups_do_not_divide_channels);
   CHECK(nn::conv2d{}.check({4, 4, 4}) == option_out_of_range);

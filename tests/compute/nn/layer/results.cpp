@@ -374,7 +374,7 @@ TEST_CASE("a group that is constant is beta, and its gradient is finite") {
 
 // ---- padding ----
 
-TEST_CASE("places of a window, by TensorFlow's rules") {
+TEST_CASE("places of a window, by TensorFlow's rules and by PyTorch's") {
   struct {
     int in, window, stride;
     nn::padding padding;
@@ -384,7 +384,9 @@ TEST_CASE("places of a window, by TensorFlow's rules") {
       {5, 3, 2, nn::padding::same, 3, 1},    {6, 3, 2, nn::padding::same, 3, 0},
       {6, 2, 2, nn::padding::same, 3, 0},    {5, 2, 2, nn::padding::valid, 2, 0},
       {3, 5, 1, nn::padding::same, 3, 2},    {7, 1, 3, nn::padding::same, 3, 0},
-      {4, 4, 1, nn::padding::same, 4, 1},
+      {4, 4, 1, nn::padding::same, 4, 1},    {224, 7, 2, nn::padding::half, 112, 3},
+      {6, 3, 2, nn::padding::half, 3, 1},    {7, 3, 2, nn::padding::half, 4, 1},
+      {4, 2, 2, nn::padding::half, 3, 1},    {1, 7, 2, nn::padding::half, 1, 3},
   };
   for (auto const& c : cases) {
     auto const at = nn::place(c.in, c.window, c.stride, c.padding);

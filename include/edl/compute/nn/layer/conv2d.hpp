@@ -32,7 +32,7 @@ struct conv2d {
       return fit::option_out_of_range;
     if (in.channels % groups != 0 || filters % groups != 0) return fit::groups_do_not_divide_channels;
     bool const inside = kernel.height <= in.height && kernel.width <= in.width;
-    return inside || padding == nn::padding::same ? fit::fits : fit::kernel_exceeds_input;
+    return inside || padding != nn::padding::valid ? fit::fits : fit::kernel_exceeds_input;
   }
   constexpr conv_geometry geometry(shape in, bfloat16_io narrow = {}) const {
     auto const rows = place(in.height, kernel.height, stride.height, padding);

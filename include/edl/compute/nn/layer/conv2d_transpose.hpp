@@ -29,7 +29,8 @@ struct conv2d_transpose {
 
   constexpr fit check(shape) const {
     bool const good =
-        filters > 0 && kernel.height > 0 && kernel.width > 0 && stride.height > 0 && stride.width > 0;
+        filters > 0 && kernel.height > 0 && kernel.width > 0 && stride.height > 0 && stride.width > 0 &&
+        padding != nn::padding::half;
     return good ? fit::fits : fit::option_out_of_range;
   }
   constexpr shape output(shape in) const {

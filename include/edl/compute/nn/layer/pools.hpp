@@ -14,7 +14,7 @@ constexpr fit check_pool(shape in, extent window, extent stride, padding p) {
   if (window.height < 1 || window.width < 1 || stride.height < 0 || stride.width < 0)
     return fit::option_out_of_range;
   bool const inside = window.height <= in.height && window.width <= in.width;
-  return inside || p == padding::same ? fit::fits : fit::window_exceeds_input;
+  return inside || p != padding::valid ? fit::fits : fit::window_exceeds_input;
 }
 
 constexpr pool_geometry pool_over(shape in, extent window, extent stride, padding p,
