@@ -28,9 +28,8 @@ struct conv2d_transpose {
   static constexpr bool reads_y = false;
 
   constexpr fit check(shape) const {
-    bool const good =
-        filters > 0 && kernel.height > 0 && kernel.width > 0 && stride.height > 0 && stride.width > 0 &&
-        padding != nn::padding::half;
+    bool const good = filters > 0 && kernel.height > 0 && kernel.width > 0 && stride.height > 0 &&
+                      stride.width > 0 && padding != nn::padding::half;
     return good ? fit::fits : fit::option_out_of_range;
   }
   constexpr shape output(shape in) const {
