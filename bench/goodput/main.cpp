@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -44,9 +46,24 @@ struct fault {
 
 struct bench_options {
   std::string program, data;
-  int workers = 2, servers = 2, epochs = 0;
+  int workers = 2, servers = 2;
+  int pause = 0;  ///< milliseconds of a minibatch of the small model; 0: MNIST is trained
   bool allreduce = false;
 };
+
+/// Records of the small model, 8 numbers and a label each, in a file.
+void write_points(std::string const& path, std::size_t records) {
+  edl::random_stream const random(1, 0);
+  std::ofstream out(path, std::ios::binary);
+  for (std::size_t i = 0; i < records; ++i) {
+    float x[8];
+    for (std::size_t k = 0; k < 8; ++k) x[k] = random.uniform(8 * i + k);
+    std::int32_t const label = x[0] > x[1] ? 0 : x[2] > x[3] ? 1 : 2;
+    out.write(reinterpret_cast<char const*>(x), sizeof x);
+    out.write(reinterpret_cast<char const*>(&label), sizeof label);
+  }
+  if (!out.flush()) throw std::runtime_error(path + " cannot be written");
+}
 
 /// A job whose roles are started by hand, each in a place of its own.
 class site {
@@ -60,7 +77,7 @@ class site {
                 "--checkpoint_steps=200",
                 "--keep_checkpoint_max=3",
                 "--num_threads=1",
-                "--minibatch_size=64",
+                fmt::format("--minibatch_size={}", o.pause > 0 ? 16 : 64),
                 "--job_name=goodput",
                 "--log_file_path=" + log_path()};
     if (o.allreduce)
@@ -145,6 +162,7 @@ class site {
                          {"EDL_JOB_NAME", "goodput"},
                          {"EDL_JOB_TOKEN", "0123456789abcdef0123456789abcdef"},
                          {"MY_POD_IP", network_.address(s.place)}};
+    if (o_.pause > 0) env.emplace_back("TINY_DELAY_US", std::to_string(o_.pause * 1000 / 16));
     if (s.role == "master")
       env.insert(env.end(), {{"EDL_PORT", "7000"}, {"EDL_JOURNAL", dir_ / "journal"}});
     else
@@ -278,9 +296,16 @@ std::vector<flag> flags() {
       {.name = "strategy", .fallback = "both", .help = "of the job", .choices = {"both", "ps", "allreduce"}},
       {.name = "workers",
        .fallback = "2",
-       .help = "no more than processors, so that each that is lost is missed",
+       .help = "no more than processors, so that each that is lost is missed; with --pause any number",
        .type = whole,
        .least = 1},
+      {.name = "pause",
+       .fallback = "0",
+       .help =
+           "milliseconds of a minibatch, which a worker of a small model waits: so the processors and other "
+           "work on them do not count. 0: MNIST is trained",
+       .type = whole,
+       .least = 0},
       {.name = "pairs",
        .fallback = "1",
        .help = "of runs without faults and with them",
@@ -294,6 +319,13 @@ int run(edl::cli::command_line const& l) {
   auto const number = [&](char const* name) { return edl::cli::parse_number<int>(l.text(name)); };
   char const* const root = std::getenv("EDL_DATA_DIR");
   bench_options o{.program = EDL_MNIST, .data = l.text("data"), .workers = number("workers")};
+  o.pause = number("pause");
+  job::scratch drawn;
+  if (o.pause > 0) {
+    o.program = EDL_TINY;
+    o.data = drawn / "data.points";
+    write_points(o.data, 16'384);
+  }
   if (o.data.empty() && root) o.data = std::string(root) + "/mnist/train";
   if (o.data.empty()) throw edl::usage_error("there is no data: give --data, MNIST's files to train on");
   std::string const strategy = l.text("strategy"), kinds = l.text("kinds");

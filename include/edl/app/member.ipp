@@ -67,6 +67,7 @@ EDL_INLINE net::outgoing member::join_call(std::chrono::milliseconds timeout) co
   request.set_disk(disk_);
   request.set_network(network_);
   request.set_follows(follows_ && known_() == 0);
+  request.set_may_follow(follows_);
   if (version_) request.set_version(version_());
   if (held_)
     for (std::uint32_t const range : held_()) request.add_ranges(range);

@@ -127,6 +127,79 @@ TEST_CASE("who follows is lost without ending a world, and begins one when all o
   CHECK(m.members() == "3*");
 }
 
+namespace {
+
+/// A world of workers that could follow.
+void start_able(master& m, std::uint32_t n) {
+  for (std::uint32_t i = 0; i < n; ++i) {
+    join_request r{role::worker, i, 1, {"tcp:h:" + std::to_string(i + 1)}, 5};
+    r.may_follow = true;
+    CHECK(m.it.join(r, m.now).accepted);
+  }
+  for (std::uint32_t i = 0; i < n; ++i) m.enter(i);
+  if (!m.it.ready()) m.pass(seconds(4));
+  REQUIRE(m.it.ready());
+}
+
+}  // namespace
+
+TEST_CASE("a worker that all others wait for is left out, and follows when it is heard again") {
+  master m;
+  start_able(m, 3);
+  m.pass(seconds(2), {1});
+  CHECK(m.it.ready());
+  m.pass(milliseconds(250), {1});
+  CHECK_FALSE(m.it.ready());
+  CHECK(m.said("worker 1 has not been heard for 2.2 s, and the others wait for it: they go on without it"));
+  m.enter(0, 1, copy(5));
+  CHECK_FALSE(m.it.ready());
+  m.enter(2, 1, copy(5));
+  REQUIRE(m.it.ready());
+  CHECK(m.members() == "0* 2*");
+  m.enter(1, 1, copy(5));  // the reply is the world that it is to follow
+  CHECK(m.it.ready());
+  REQUIRE(m.of(1));
+  CHECK(m.of(1)->members.size() == 2);
+  m.pass(seconds(10));
+  CHECK(m.it.workers().all().size() == 3);
+  m.enter(1, 2, copy(8));
+  for (std::uint32_t const i : {0, 2}) m.enter(i, 2, copy(8));
+  REQUIRE(m.it.ready());
+  CHECK(m.members() == "0* 1* 2*");
+}
+
+TEST_CASE("a worker that is left out and stays silent is lost without ending the next world") {
+  master m;
+  start_able(m, 2);
+  m.pass(milliseconds(2250), {1});
+  m.enter(0, 1, copy(5));
+  REQUIRE(m.it.ready());
+  m.pass(seconds(3), {1});
+  CHECK(m.said("worker 1 is lost: it gave no sign of life"));
+  CHECK(m.it.ready());
+  CHECK(m.members() == "0*");
+}
+
+TEST_CASE("a silent worker is not left out while another computes, nor if it or all cannot follow") {
+  master m;
+  start_able(m, 3);
+  for (int i = 0; i < 16; ++i) {  // 4 s
+    m.now += milliseconds(250);
+    m.it.heartbeat(role::worker, 0, 1, {.position = 3}, m.now);
+    m.it.heartbeat(role::worker, 2, 1, {}, m.now);
+    m.it.tick(m.now);
+    CHECK(m.it.ready());
+  }
+  master unable;
+  unable.start(3);
+  unable.pass(seconds(4), {1});
+  CHECK(unable.it.ready());
+  master alone;
+  start_able(alone, 2);
+  alone.pass(seconds(4), {0, 1});
+  CHECK(alone.it.ready());
+}
+
 TEST_CASE("a follower that has no copy begins from a checkpoint when all others are lost") {
   master m;
   m.start();

@@ -236,7 +236,10 @@ EDL_INLINE void coordinator::find_silent(time_point now) {
   }
   for (std::uint32_t const id : generations_.absent(now))
     if (!over() && workers().find(id)) give_up(role::worker, id, "it does not come to the next world", now);
-  if (options_.replicas) give_up(generations_.form_world(now), now);
+  if (options_.replicas) {
+    give_up(generations_.leave_out_missed(now), now);
+    give_up(generations_.form_world(now), now);
+  }
 }
 
 EDL_INLINE void coordinator::find_slow(time_point now) {

@@ -68,6 +68,9 @@ struct job_options {
   /// A process without a sign of life for this long is lost; with the intervals of heartbeats and ticks it is
   /// detected within 5 s.
   duration silence = std::chrono::milliseconds(4500);
+  /// A worker without a sign of life for this long, while all others of its world wait, is left out of the
+  /// next world, and follows it when it is heard again.
+  duration patience = std::chrono::seconds(2);
   /// A live worker that is at one minibatch for this long may hang (`membership::hanging`): it is replaced.
   duration hang = std::chrono::seconds(60);
   duration gathering = std::chrono::seconds(3);    ///< how long the first world waits for all workers
@@ -106,6 +109,7 @@ struct join_request {
   bool follows = false;   ///< a worker that copies the model first, while the others' world continues
   start_speeds speeds = {};
   std::uint64_t version = 0;  ///< servers: of their state
+  bool may_follow = false;    ///< a worker that could copy the model while the others' world continues
 };
 
 struct join_reply {

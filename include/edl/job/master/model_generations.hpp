@@ -64,6 +64,9 @@ class model_generations {
   std::optional<std::uint32_t> worker_lost(std::uint32_t id, time_point now);
   void server_lost(std::uint32_t id, time_point now);
 
+  /// Workers that all others wait for follow the next world, which begins without them.
+  std::optional<std::uint32_t> leave_out_missed(time_point now);
+
   /// The machine of a server is about to go: moves its ranges to others, and then starts its successor. If
   /// there are no others, one is started to stand in.
   void vacate(std::uint32_t server, time_point now);

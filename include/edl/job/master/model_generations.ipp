@@ -98,6 +98,7 @@ EDL_INLINE void model_generations::rise_above(join_request const& r, time_point 
 
 EDL_INLINE std::optional<std::uint32_t> model_generations::joined(join_request const& r, time_point now) {
   if (!keeps_model(r.role)) return std::nullopt;
+  if (options_.replicas && r.may_follow) worlds_.can_follow(r.id);
   if (options_.replicas && r.follows && worlds_.follow(r.id, members_.workers())) return std::nullopt;
   if (options_.replicas) return regroup_workers(now);
   bool const forming = job_.forming();
@@ -120,6 +121,21 @@ EDL_INLINE std::optional<std::uint32_t> model_generations::worker_lost(std::uint
   bool const followed = worlds_.follows(id);
   worlds_.left(id);
   return followed && !job_.forming() ? std::nullopt : regroup_workers(now);
+}
+
+EDL_INLINE std::optional<std::uint32_t> model_generations::leave_out_missed(time_point now) {
+  if (!options_.replicas || !job_.leasing()) return std::nullopt;
+  bool any = false;
+  for (std::uint32_t const id : worlds_.missed(members_.workers(), options_.patience, now))
+    if (worlds_.follow(id, members_.workers())) {
+      any = true;
+      job_.say(
+          severity::info,
+          fmt::format("worker {} has not been heard for {:.1f} s, and the others wait for it: they go on "
+                      "without it",
+                      id, std::chrono::duration<double>(now - members_.workers().find(id)->seen).count()));
+    }
+  return any ? regroup_workers(now) : std::nullopt;
 }
 
 EDL_INLINE void model_generations::server_lost(std::uint32_t id, time_point now) {

@@ -29,7 +29,13 @@ class worker_worlds {
   // ---- While the next world is being formed ----
 
   void enter(std::uint32_t worker, entry e, time_point now);
-  void left(std::uint32_t worker) { roll_.forget(worker); }
+  void left(std::uint32_t worker) {
+    roll_.forget(worker);
+    able_.erase(worker);
+  }
+
+  /// This worker is able to follow others.
+  void can_follow(std::uint32_t worker) { able_.insert(worker); }
 
   /// A new worker copies the model from others, which continue without it until it enters. False: it cannot
   /// follow any, and takes part in the next world.
@@ -79,6 +85,10 @@ class worker_worlds {
   /// Workers that have not entered for `timeout`, while others wait.
   std::vector<std::uint32_t> absent(membership const& workers, duration timeout, time_point now) const;
 
+  /// Members of the world without a sign of life for longer than `patience`, while all others wait for them;
+  /// none if one of them is not able to follow.
+  std::vector<std::uint32_t> missed(membership const& workers, duration patience, time_point now) const;
+
   /// The master heard nobody for this long: does not count that time against any worker.
   void excuse(duration absence, time_point now);
 
@@ -109,6 +119,7 @@ class worker_worlds {
   duration gathering_;
   std::uint32_t expected_ = 0;
   roll_call roll_;
+  std::set<std::uint32_t> able_;  // to follow
   world world_;
   std::optional<time_point> forming_since_;
   std::optional<time_point> awaited_since_;                // the workers that have not entered

@@ -63,6 +63,26 @@ EDL_INLINE std::vector<std::uint32_t> worker_worlds::absent(membership const& wo
   return all;
 }
 
+EDL_INLINE std::vector<std::uint32_t> worker_worlds::missed(membership const& workers, duration patience,
+                                                            time_point now) const {
+  std::vector<std::uint32_t> silent;
+  bool waits = false;
+  for (auto const& of : world_.members) {
+    member const* const m = workers.find(of.id);
+    if (!m) continue;
+    bool const computes = m->last.position % 2 == 1 || now - m->moved < patience / 2;
+    if (now - m->seen > patience)
+      silent.push_back(of.id);
+    else if (computes)
+      return {};
+    else
+      waits = true;
+  }
+  bool const all_able =
+      waits && std::ranges::all_of(silent, [&](std::uint32_t id) { return able_.contains(id); });
+  return all_able ? silent : std::vector<std::uint32_t>();
+}
+
 EDL_INLINE void worker_worlds::excuse(duration absence, time_point now) {
   if (awaited_since_) *awaited_since_ = std::min(*awaited_since_ + absence, now);
 }

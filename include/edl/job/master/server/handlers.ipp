@@ -163,7 +163,8 @@ EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
                              m.kind().substr(0, 256),
                              m.follows(),
                              {m.disk(), m.network()},
-                             m.version()};
+                             m.version(),
+                             m.may_follow()};
   auto const where = net::parse_addresses(request.addresses);
   join_reply const answer = coordinator_.join(request, now());
   if (answer.accepted && keepers_.is_keeper(request.role))
