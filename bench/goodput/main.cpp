@@ -98,8 +98,8 @@ class site {
 
   double now() const { return std::chrono::duration<double>(clock_type::now() - began_).count(); }
 
-  /// Runs the job to its end, and returns its seconds. Throws std::runtime_error if it fails, or is not done
-  /// within `limit` seconds.
+  /// Runs the job to its end, and returns the seconds until all was trained. Throws std::runtime_error if it
+  /// fails, or is not done within `limit` seconds.
   double run(std::vector<fault> const& faults, double limit) {
     std::size_t next = 0;
     for (;;) {
@@ -107,7 +107,7 @@ class site {
       for (std::size_t i = 0; i < mends_.size(); ++i)
         if (mends_[i] >= 0 && now() >= mends_[i]) network_.mend(int(i)), mends_[i] = -1;
       for (seat& s : seats_) tend(s);
-      if (done_) return now();
+      if (done_) return trained_;
       if (now() > limit)
         throw std::runtime_error(fmt::format("the job does not end within {:.0f} s: {}", limit, log()));
       seen_.read();
@@ -186,11 +186,12 @@ class site {
     }
     if (s.process && !s.process->ended()) return;
     int const code = s.process ? s.process->wait(0ms) : killed;
-    if (code == 0 && s.role == "master") {
-      done_ = true;
+    if (code == 0 && s.role == "master") done_ = true;
+    // All is trained. The master stays for a while for those who may not have heard of it.
+    if (code == 0) {
+      if (trained_ < 0) trained_ = now();
       return;
     }
-    if (code == 0) return;  // the job is over, and the master will end, too
     // Whom the master has given up ends by itself.
     if (code != killed && code != given_up)
       throw std::runtime_error(fmt::format("{} ended with {}: {}", s.name(), code, s.process->log()));
@@ -251,6 +252,7 @@ class site {
   std::vector<seat> seats_;
   int next_worker_ = 0;
   bool done_ = false;
+  double trained_ = -1;  ///< when the first process learned that all is trained
   chaos::watcher seen_{log_path()};
   std::size_t taken_ = 0;
   std::map<std::string, int> struck_;
