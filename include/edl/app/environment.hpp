@@ -25,6 +25,7 @@ struct process_environment {
   std::string launcher;        ///< EDL_LAUNCHER: address of the launcher that starts them for it
   std::string launcher_token;  ///< EDL_LAUNCHER_TOKEN: the token that the launcher requires
   std::string directory;       ///< EDL_JOB_DIR: directory of the master's socket, private to this user
+  std::string lock;            ///< EDL_LOCK: names the command's lock of the directory of results
   std::string journal;         ///< EDL_JOURNAL: file with the state for a restarted master
   std::string dry_run;         ///< EDL_DRY_RUN_DIR: where a job with --dry_run writes
   bool shown = false;    ///< EDL_STATUS_LINE: the reader of standard error shows status lines (`cli::encode`)

@@ -51,6 +51,7 @@ EDL_INLINE process_environment read_environment() {
                         .launcher = detail::variable("EDL_LAUNCHER"),
                         .launcher_token = detail::variable("EDL_LAUNCHER_TOKEN"),
                         .directory = detail::variable("EDL_JOB_DIR"),
+                        .lock = detail::variable("EDL_LOCK"),
                         .journal = detail::variable("EDL_JOURNAL"),
                         .dry_run = detail::variable("EDL_DRY_RUN_DIR"),
                         .shown = detail::variable("EDL_STATUS_LINE") == "1",

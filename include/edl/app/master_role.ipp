@@ -113,7 +113,7 @@ inline checkpoint::lock_options::part lock_of(process_environment const& s) {
 inline std::unique_ptr<checkpoint::directory_lock> lock_when_free(job const& j, process_environment const& s,
                                                                   bool owned, logger const& log) {
   for (auto const until = clock::now() + lock_timeout;; std::this_thread::sleep_for(lock_timeout / 12)) try {
-      return train::lock_outputs(j, lock_of(s), log);
+      return train::lock_outputs(j, lock_of(s), log, s.lock);
     } catch (checkpoint::directory_taken const& e) {
       if (!owned) throw;
       if (clock::now() > until) throw master_away(e.what());

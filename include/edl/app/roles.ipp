@@ -493,6 +493,7 @@ EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals cons
                            {"EDL_LAUNCHER_TOKEN", launcher.credential().secret()},
                            {"EDL_JOB_DIR", own.path()},
                            {"EDL_JOURNAL", journal},
+                           {"EDL_LOCK", lock ? lock->name() : ""},
                            {"EDL_STATUS_LINE", terminal ? "1" : "0"},
                            {"EDL_JOB_NAME", a.job.name},
                            {"EDL_JOB_TOKEN", token}});

@@ -15,6 +15,7 @@
 
 #include "base/checkpoint/example_checkpoint.hpp"
 #include "base/wire/scratch.hpp"
+#include "edl/base/checkpoint/directory.hpp"
 
 namespace directory_lock_test {
 
@@ -101,6 +102,22 @@ TEST_CASE("a full disk does not take the lock away") {
   CHECK(status == 0);
 }
 
+TEST_CASE("a command that cannot write its text tells its master which one is there instead") {
+  scratch const dir;
+  lock_options command = options(dir, "mnist"), master = command;
+  command.holder = lock_options::part::command;
+  master.holder = lock_options::part::master;
+  spill_foreign(dir, 1);
+  command.timeout = 0ms;  // it has been watched for long
+  int const status = with_limited_files(0, false, [&] {
+    directory_lock const outer(command);
+    master.command = outer.name();
+    directory_lock const inner(master);
+    return complaint([&] { inner.check(); }).empty() && contains(slurp(dir / ".edl-lock"), "far") ? 0 : 1;
+  });
+  CHECK(status == 0);
+}
+
 TEST_CASE("a command and its master share the directory, and a second of either does not") {
   scratch const dir;
   lock_options command = options(dir, "mnist"), master = command;
@@ -108,6 +125,7 @@ TEST_CASE("a command and its master share the directory, and a second of either 
   master.holder = lock_options::part::master;
   master.timeout = 100ms;
   directory_lock const outer(command);
+  master.command = outer.name();
   auto inner = std::make_unique<directory_lock>(master);
   CHECK_NOTHROW(inner->check());
   CHECK(contains(complaint([&] { directory_lock{command}; }), "is in use by job 'mnist'"));
@@ -118,6 +136,21 @@ TEST_CASE("a command and its master share the directory, and a second of either 
   CHECK_NOTHROW(directory_lock{master});
 }
 
+TEST_CASE("a master that starts late takes no other job's text for its command's") {
+  scratch const dir;
+  lock_options command = options(dir, "mnist"), master = command;
+  command.holder = lock_options::part::command;
+  master.holder = lock_options::part::master;
+  command.beat = master.beat = 1h;
+  directory_lock const outer(command);
+  master.command = outer.name();
+  spill_foreign(dir, 1);  // the command was suspended
+  directory_lock late(master);
+  CHECK(contains(complaint([&] { late.claim(); }), "is in use by job 'far'"));
+  CHECK(contains(complaint([&] { late.check(); }), "is in use by job 'far'"));
+  CHECK(read_epoch(dir.path()).epoch == 0);
+}
+
 TEST_CASE("where the directory was removed the lock is taken again and told, or the job ends") {
   scratch const dir;
   lock_options command = options(dir, "mnist"), master = command;
@@ -126,7 +159,9 @@ TEST_CASE("where the directory was removed the lock is taken again and told, or 
   command.beat = master.beat = 1h;
   std::string told;
   command.tell = [&](std::string const& text) { told += text; };
-  directory_lock const outer(command), inner(master);
+  directory_lock const outer(command);
+  master.command = outer.name();
+  directory_lock const inner(master);
   std::filesystem::remove_all(dir.path());
   SUBCASE("nobody has come meanwhile") {
     SUBCASE("the master looks first") { CHECK_NOTHROW(inner.check()); }

@@ -303,12 +303,41 @@ TEST_CASE("a command and its master share one text, which the command beats") {
   command.holder = lock_options::part::command, command.beat = 1ms;
   master.holder = lock_options::part::master;
   directory_lock const outer(command);
+  master.command = outer.name();
   directory_lock inner(master);
   CHECK(inner.claim() == 1);
   std::string const seen = b.object("c/.edl-lock");
   while (b.at.read(".edl-lock", 4096)->content == seen) std::this_thread::yield();
   CHECK_NOTHROW(inner.check());
   CHECK_NOTHROW(outer.check());
+}
+
+TEST_CASE("a master that starts late takes no other job's text for its command's") {
+  bucket b;
+  lock_options command = b.lock("mnist"), master = command, other = b.lock("other");
+  command.holder = lock_options::part::command;
+  master.holder = lock_options::part::master;
+  directory_lock const outer(command);
+  master.command = outer.name();
+  other.timeout = 20ms;
+  std::optional<directory_lock> next(other);
+  CHECK(next->claim() == 1);
+  std::string const theirs = b.object("c/.edl-lock");
+  std::string who = "is in use by job 'other'";
+  SUBCASE("which runs") {}
+  SUBCASE("which has ended") {
+    next.reset();
+    who = "is in use by another process";
+  }
+  std::string const before = next ? theirs : "";
+  {
+    directory_lock late(master);
+    CHECK(contains(complaint([&] { late.claim(); }), who));
+    CHECK(contains(complaint([&] { late.check(); }), who));
+  }
+  CHECK(read_epoch(b.at).epoch == 1);
+  CHECK(b.object("c/.edl-lock") == before);
+  if (next) CHECK_NOTHROW(next->check());
 }
 
 TEST_CASE("a store that ignores conditions is refused, and says so") {

@@ -24,6 +24,10 @@ struct lock_options {
   /// Both locks, or one of the two: a command that starts its master holds the first, that master the second.
   enum class part { whole, command, master } holder = part::whole;
 
+  /// Of a master: what `directory_lock::name` of its command has returned. The text may be another job's by
+  /// the time it reads it. Empty: only the locks and the epochs count.
+  std::string command = {};
+
   std::chrono::milliseconds beat{2'000};      ///< interval of the holder's heartbeat
   std::chrono::milliseconds timeout{15'000};  ///< without a heartbeat for this long a holder counts as dead
   std::chrono::milliseconds look{50};  ///< interval of a waiter's checks; of a bucket ten times as long
@@ -74,6 +78,9 @@ class directory_lock {
 
   /// The reason, as of the last beat or check, or empty. Once lost, it stays lost.
   std::optional<std::string> lost() const;
+
+  /// Names this holder for `lock_options::command`.
+  std::string name() const;
 
   /// Whether it was lost to a job with the same name: to a successor, which continues it.
   bool superseded() const { return superseded_; }

@@ -130,18 +130,19 @@ EDL_INLINE void directory_lock::acquire() {
       std::this_thread::sleep_for(options_.look);
     }
   }
+  self_.job = printable(options_.job, detail::longest_lock_name);
+  self_.host = printable(detail::host_name(), detail::longest_lock_name);
+  self_.process = std::uint64_t(::getpid());
+  self_.since = fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr)));
   if (options_.holder == part::master) {
-    // The text was written by the command that started this process.
-    if (auto const now = read()) self_ = *now;
+    auto const cut = options_.command.find(' ');
+    self_.owner = options_.command.substr(0, cut);
+    if ((unwritten_ = cut != std::string::npos)) found_ = options_.command.substr(cut + 1);
     return;
   }
   watch_foreign(decides);
   std::random_device device;
   self_.owner = fmt::format("{:016x}", std::uint64_t{device()} << 32 | device());
-  self_.job = printable(options_.job, detail::longest_lock_name);
-  self_.host = printable(detail::host_name(), detail::longest_lock_name);
-  self_.process = std::uint64_t(::getpid());
-  self_.since = fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr)));
   try {
     write(text());
   } catch (storage_error const&) {
@@ -385,6 +386,10 @@ EDL_INLINE void directory_lock::check_text() const {
     return;
   throw error(
       fmt::format("{} this job was suspended and has lost it; nothing more is written there", describe(now)));
+}
+
+EDL_INLINE std::string directory_lock::name() const {
+  return unwritten_ ? self_.owner + " " + found_ : self_.owner;
 }
 
 EDL_INLINE std::optional<std::string> directory_lock::lost() const {

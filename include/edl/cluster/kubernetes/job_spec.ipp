@@ -202,9 +202,10 @@ EDL_INLINE platform::environment parse_environment(std::string const& flag, std:
 
 EDL_INLINE bool reserved_variable(std::string const& name) {
   static std::set<std::string> const names{
-      "EDL_ROLE",    "EDL_PORT",     "EDL_JOB_NAME", "EDL_JOB_TOKEN",      "EDL_JOB",     "EDL_PLATFORM",
-      "EDL_JOURNAL", "EDL_LAUNCHER", "EDL_JOB_DIR",  "EDL_LAUNCHER_TOKEN", "MASTER_ADDR", "WORKER_ID",
-      "PS_ID",       "WORKER_NUM",   "MY_POD_IP",    "MY_POD_NAME",        "MY_POD_UID",  "MY_POD_NAMESPACE"};
+      "EDL_ROLE",     "EDL_PORT",    "EDL_JOB_NAME", "EDL_JOB_TOKEN",   "EDL_JOB",
+      "EDL_PLATFORM", "EDL_JOURNAL", "EDL_LAUNCHER", "EDL_JOB_DIR",     "EDL_LAUNCHER_TOKEN",
+      "EDL_LOCK",     "MASTER_ADDR", "WORKER_ID",    "PS_ID",           "WORKER_NUM",
+      "MY_POD_IP",    "MY_POD_NAME", "MY_POD_UID",   "MY_POD_NAMESPACE"};
   return names.contains(name);
 }
 

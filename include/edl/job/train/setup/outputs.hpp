@@ -18,9 +18,11 @@ namespace edl::train {
 void make_directories(job const& j);
 
 /// Locks a job's directory of results against other jobs: --checkpoint_dir, --prediction_outputs, or --wrong
-/// of an evaluation. Null if it has none. Throws error, which names the job that has it.
+/// of an evaluation. Null if it has none. `of_command`: of a master (`lock_options::command`). Throws error,
+/// which names the job that has it.
 std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j, checkpoint::lock_options::part of,
-                                                         logger const& log);
+                                                         logger const& log,
+                                                         std::string const& of_command = {});
 
 /// Begins an epoch of a training job (`checkpoint::directory_lock::claim`). Call with the lock, before
 /// reading anything there. Returns the epoch, or 0 without a directory. Sets aside checkpoints that the job

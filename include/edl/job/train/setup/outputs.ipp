@@ -185,7 +185,8 @@ EDL_INLINE void make_directories(job const& j) {
 
 EDL_INLINE std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j,
                                                                     checkpoint::lock_options::part of,
-                                                                    logger const& log) {
+                                                                    logger const& log,
+                                                                    std::string const& of_command) {
   auto const [flag, directory] =
       j.command == command::train     ? std::pair{"--checkpoint_dir", j.checkpoints.checkpoint_dir}
       : j.command == command::predict ? std::pair{"--prediction_outputs", j.outputs.prediction_outputs}
@@ -201,6 +202,7 @@ EDL_INLINE std::unique_ptr<checkpoint::directory_lock> lock_outputs(job const& j
                                .description = fmt::format("{}={}", flag, directory),
                                .job = j.name,
                                .holder = of,
+                               .command = of_command,
                                .tell = [log](std::string const& text) { log.warning(text); }});
 }
 
