@@ -351,6 +351,58 @@ TEST_CASE("a large file is uploaded in parts, which come whole and in order") {
   }
 }
 
+TEST_CASE("the store copies an object, whole or in parts, though replies are lost") {
+  for (std::size_t const bytes : {0, 1, 320, 321, 1000}) {
+    CAPTURE(bytes);
+    unkind_store* self = nullptr;
+    std::map<std::string, int> tries;
+    unkind_store double_([&](request const& r, wire& w) {
+      std::lock_guard const lock(self->mutex);
+      int const n = tries[r.method + r.target]++ % 4;
+      if (n == 0) return self->serve_silently(r, w), true;
+      if (n == 1) return unkind_store::refuse(w, 503, "SlowDown"), true;
+      if (n == 3 || !writes(r) || r.target.ends_with("uploads=")) return false;
+      std::string const late = "<Error><Code>InternalError</Code><Message>no</Message></Error>";
+      w.send("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(late.size()) + "\r\n\r\n" + late);
+      return true;
+    });
+    self = &double_;
+    file const f(bytes);
+    double_.objects["a b/k+"] = f.text;
+    auto o = double_.options();
+    o.part = 10;  // the store copies 320 bytes in one request
+    store const s("box", o);
+    CHECK(s.copy("a b/k+", "to"));
+    CHECK(double_.objects.at("to") == f.text);
+    CHECK(double_.objects.size() == 2);
+    CHECK_FALSE(s.copy("none", "to"));
+    for (auto const& [id, begun] : double_.uploads) CHECK(begun.parts.empty());  // whose first reply was lost
+  }
+  // One that changes between its parts, or that the store does not give.
+  file const f(1000);
+  for (bool const changes : {true, false}) {
+    unkind_store* self = nullptr;
+    unkind_store double_([&](request const& r, wire& w) {
+      if (!r.target.ends_with("partNumber=2")) return false;
+      std::lock_guard const lock(self->mutex);
+      if (changes) return self->objects["k"] += "x", self->tags.clear(), false;
+      return unkind_store::refuse(w, 403, "AccessDenied"), true;
+    });
+    self = &double_;
+    double_.objects["k"] = f.text;
+    auto o = double_.options();
+    o.part = 10, o.connections = 1;
+    store const s("box", o);
+    if (changes)
+      CHECK_FALSE(s.copy("k", "to"));
+    else
+      CHECK(says(thrown<edl::storage_error>([&] { s.copy("k", "to"); }),
+                 {"s3://box/k, copied to to, part 2 of 4: ", "403 AccessDenied"}));
+    CHECK_FALSE(double_.objects.contains("to"));
+    CHECK(double_.uploads.empty());
+  }
+}
+
 TEST_CASE("a write whose reply is lost is recognised as one's own") {
   // The first so many writes take place, and their replies are lost; in bursts with 503.
   file const f(3500);
@@ -429,22 +481,29 @@ TEST_CASE("an upload that fails leaves no parts, and says which part it was") {
 
 TEST_CASE("a store that replies 200 and then an error has not joined the parts") {
   file const f(2500);
-  for (char const* code : {"InternalError", "EntityTooSmall"}) {
+  for (char const* code : {"InternalError", "EntityTooSmall", "", "<html>"}) {
+    CAPTURE(code);
     int n = 0;
     unkind_store double_([&](request const& r, wire& w) {
       if (r.method != "POST" || r.target.ends_with("uploads=") || n++ > 2) return false;
-      std::string const text = std::string("  <Error><Code>") + code + "</Code><Message>no</Message></Error>";
+      std::string const text = code[0] == '\0' || code[0] == '<' ? code
+                                                                 : std::string("  <Error><Code>") + code +
+                                                                       "</Code><Message>no</Message></Error>";
       w.send("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text);
       return true;
     });
     store const s("box", in_parts(double_));
-    if (code[0] == 'I')
+    bool const passes = code[0] == 'I' || code[0] == '\0';
+    if (passes)
       CHECK(s.put("k", f.open())->size == 2500);
+    else if (code[0] == '<')
+      CHECK(says(thrown([&] { s.put("k", f.open()); }),
+                 {"s3://box/k: the parts cannot be joined: the store replies '<html>'"}));
     else
       CHECK(says(thrown([&] { s.put("k", f.open()); }),
                  {"s3://box/k: the parts cannot be joined: EntityTooSmall no"}));
     CHECK(double_.uploads.empty());
-    CHECK(double_.objects.contains("k") == (code[0] == 'I'));
+    CHECK(double_.objects.contains("k") == passes);
   }
 }
 

@@ -51,10 +51,12 @@ class unkind_store {
   std::map<std::string, std::string> marks = {};  ///< what writes have drawn
   struct upload {
     std::string key, mark;
+    bool summed = true;  ///< the list that joins its parts has their sums
     std::map<int, std::string> parts = {};
   };
   std::map<std::string, upload> uploads = {};  ///< that are neither joined nor removed
   int begun = 0;                               ///< uploads, all together
+  int copies = 0;                              ///< of objects or parts
   std::recursive_mutex mutex;                  ///< of all this, while a client uses it
 
   int requests() const { return server_.requests(); }
@@ -115,6 +117,15 @@ class unkind_store {
     std::string const key = path.substr(5), id = q.parameter("uploadId");
     if (r.method == "POST" && id.empty()) return begin(key, r, w);
     if (!id.empty()) return go_on(id, q, r, w);
+    if (r.method == "PUT" && !r.field("x-amz-copy-source").empty()) {
+      std::string source, text;
+      if (!copied(r, source, text, w)) return;
+      ++copies;
+      objects[key] = text;
+      sums[key] = sums[source], marks[key] = marks[source];
+      tags.erase(key);
+      return xml("<CopyObjectResult><ETag>&quot;" + md5(text) + "&quot;</ETag></CopyObjectResult>", w);
+    }
     if (r.method == "PUT") {
       if (!holds(r, key, w)) return;
       sums[key] = r.field("x-amz-checksum-sha256");
@@ -135,6 +146,24 @@ class unkind_store {
     if (!wanted.empty() && !there) return refuse(w, 404, "NoSuchKey"), false;
     if ((there && r.field("If-None-Match") == "*") || (!wanted.empty() && wanted != tag_of(key)))
       return refuse(w, 412, "PreconditionFailed"), false;
+    return true;
+  }
+
+  /// What is to be copied; false: it is refused.
+  bool copied(request const& r, std::string& source, std::string& text, wire& w) {
+    source = edl::http::decoded(r.field("x-amz-copy-source"));
+    if (!source.starts_with("box/") || !r.body.empty()) return refuse(w, 400, "InvalidArgument"), false;
+    source.erase(0, 4);
+    if (!objects.contains(source)) return refuse(w, 404, "NoSuchKey"), false;
+    if (auto const tag = r.field("x-amz-copy-source-if-match"); !tag.empty() && tag != tag_of(source))
+      return refuse(w, 412, "PreconditionFailed"), false;
+    text = objects.at(source);
+    if (std::string const range = r.field("x-amz-copy-source-range"); !range.empty()) {
+      std::size_t const from = std::stoul(range.substr(6)),
+                        to = std::stoul(range.substr(range.find('-') + 1));
+      if (to >= text.size()) return refuse(w, 416, "InvalidRange"), false;
+      text = text.substr(from, to + 1 - from);
+    }
     return true;
   }
 
@@ -162,7 +191,7 @@ class unkind_store {
 
   void begin(std::string const& key, request const& r, wire& w) {
     std::string const id = "id+" + std::to_string(++begun);
-    uploads[id] = {key, r.field("x-amz-meta-edl-write")};
+    uploads[id] = {key, r.field("x-amz-meta-edl-write"), r.field("x-amz-checksum-algorithm") == "SHA256"};
     xml("<InitiateMultipartUploadResult><UploadId>" + id + "</UploadId></InitiateMultipartUploadResult>", w);
   }
 
@@ -173,18 +202,28 @@ class unkind_store {
       uploads.erase(found);
       return w.send("HTTP/1.1 204 Gone\r\n\r\n");
     }
+    if (r.method == "PUT" && !r.field("x-amz-copy-source").empty()) {
+      std::string source, text;
+      if (!copied(r, source, text, w)) return;
+      ++copies;
+      found->second.parts[std::stoi(q.parameter("partNumber"))] = text;
+      return xml("<CopyPartResult><ETag>&quot;" + md5(text) + "&quot;</ETag></CopyPartResult>", w);
+    }
     if (r.method == "PUT") {
       found->second.parts[std::stoi(q.parameter("partNumber"))] = r.body;
       return w.send("HTTP/1.1 200 OK\r\nETag: \"" + md5(r.body) + "\"\r\nContent-Length: 0\r\n\r\n");
     }
-    auto const [key, mark, parts] = found->second;
+    auto const [key, mark, summed, parts] = found->second;
     if (!holds(r, key, w)) return;
     std::string all, list;
     for (auto const& [number, text] : parts) {
       all += text;
-      list += "<Part><PartNumber>" + std::to_string(number) + "</PartNumber><ETag>\"" + md5(text) +
-              "\"</ETag><ChecksumSHA256>" + edl::bucket::base64(edl::bucket::sha256_bytes(text)) +
-              "</ChecksumSHA256></Part>";
+      list +=
+          "<Part><PartNumber>" + std::to_string(number) + "</PartNumber><ETag>\"" + md5(text) + "\"</ETag>";
+      if (summed)
+        list +=
+            "<ChecksumSHA256>" + edl::bucket::base64(edl::bucket::sha256_bytes(text)) + "</ChecksumSHA256>";
+      list += "</Part>";
     }
     if (r.body.find(">" + list + "</Complete") == std::string::npos) return refuse(w, 400, "InvalidPart");
     uploads.erase(found);

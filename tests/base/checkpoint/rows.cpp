@@ -8,8 +8,11 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <mutex>
 
+#include "base/bucket/unkind_store.hpp"
 #include "base/wire/scratch.hpp"
+#include "edl/base/bucket/cache.hpp"
 #include "edl/base/checkpoint/layout_digest.hpp"
 #include "edl/compute/optim/rule.hpp"
 #include "edl/compute/optim/rules.hpp"
@@ -57,8 +60,11 @@ struct servers {
 
   /// A checkpoint of both; its path.
   std::string save(scratch const& dir, std::uint64_t version = 3, std::size_t most_changes = 0) {
+    return save(edl::bucket::place(dir.path()), version, most_changes);
+  }
+  std::string save(edl::bucket::place const& in, std::uint64_t version, std::size_t most_changes) {
     auto const layout = layout_of_two();
-    std::string path = checkpoint_path(dir.path(), version);
+    auto const path = in.below("version-" + std::to_string(version));
     begin_checkpoint(path);
     manifest all{.job = "j", .version = version, .layout = layout_digest(layout)};
     std::vector<float> const w(2);
@@ -92,7 +98,7 @@ struct servers {
       all.files.insert(all.files.end(), files.begin(), files.end());
     }
     commit_checkpoint(path, all);
-    return path;
+    return path.path();
   }
 
   std::vector<std::unique_ptr<table>> tables;  // of the first server, then of the second
@@ -129,7 +135,7 @@ std::vector<segment> read(std::string const& path, edl::element_range of, conten
                         }});
 }
 
-std::vector<manifest::file> rows_of_server(std::string const& path, int server) {
+std::vector<manifest::file> rows_of_server(edl::bucket::place const& path, int server) {
   auto files = read_manifest(path).files;
   std::erase_if(files, [&](auto const& f) { return !f.name.starts_with("rows-" + std::to_string(server)); });
   return files;
@@ -233,6 +239,48 @@ TEST_CASE("what has changed is written, and each checkpoint is whole by itself")
           4);  // of two servers' variables and rows, as they are at the end of their files
     for (segment const& h : histories) CHECK(h.steps >= version);
     std::filesystem::remove_all(checkpoint_path(dir.path(), version));  // the next one does not need it
+  }
+}
+
+TEST_CASE("in a bucket the store copies what has not changed, or all is written") {
+  for (bool const refuses : {false, true}) {
+    CAPTURE(refuses);
+    scratch const dir;
+    int refused = 0;
+    std::map<std::string, int> tries;
+    test::unkind_store* self = nullptr;
+    test::unkind_store store([&](test::request const& r, test::wire& w) {
+      if (r.method == "GET") return false;
+      if (refuses && !r.field("x-amz-copy-source").empty())
+        return ++refused, test::unkind_store::refuse(w, 501, "NotImplemented"), true;
+      std::lock_guard const lock(self->mutex);
+      int const n = tries[r.method + r.target]++ % 3;  // a reply is lost, and then the store is busy
+      if (n == 1) return test::unkind_store::refuse(w, 503, "SlowDown"), true;
+      return n == 0 && (self->serve_silently(r, w), true);
+    });
+    self = &store;
+    auto o = store.options();
+    o.part = 1000, o.connections = 1;  // the store copies 32,000 bytes in one request
+    edl::bucket::place const at(
+        "s3://box/c", {.directory = dir / "cache", .store = o, .log = edl::logger(edl::severity::critical)});
+    servers s(2000);
+    std::map<std::uint64_t, content> then;
+    for (std::uint64_t version = 3; version < 7; ++version) {
+      s.train(version, 100, std::uint32_t(version));
+      auto const files = rows_of_server(at.at(s.save(at, version, 2)), 0);
+      CHECK(files.size() == (refuses ? 1 : 1 + (version - 3) % 3));
+      then[version] = content_of(s, {0, 4096});
+    }
+    CHECK(refused == (refuses ? 1 : 0));
+    CHECK((store.copies > 0) == !refuses);
+    for (std::uint64_t version = 3; version < 7; ++version) {
+      auto const path = at.below("version-" + std::to_string(version));
+      content got;
+      read(path.copy().path(), {0, 4096}, got);
+      CHECK(got == then[version]);
+      path.remove_all();  // the next one does not need it
+    }
+    for (auto const& [id, begun] : store.uploads) CHECK(begun.parts.empty());  // whose first reply was lost
   }
 }
 

@@ -84,7 +84,8 @@ class place {
   /// A copy on this machine of all objects below this place of a bucket.
   local_copy copy() const;
 
-  /// Gives a file of another place the same name here; false: that is impossible.
+  /// Gives a file of another place the same name here: by a hard link, or by a copy that the store makes.
+  /// False: that is impossible, and a refusal of the store is logged once.
   bool link(std::string const& from, std::string const& name) const;
 
   /// Removes a file, if it exists; or everything below this place.

@@ -182,9 +182,25 @@ EDL_INLINE std::vector<std::pair<std::string, std::string>> place::objects() con
 EDL_INLINE local_copy place::copy() const { return copy_of(path_ + "/", *options_); }
 
 EDL_INLINE bool place::link(std::string const& from, std::string const& name) const {
-  std::error_code failed;
-  if (!store_) std::filesystem::create_hard_link(from + "/" + name, path_ + "/" + name, failed);
-  return !store_ && !failed;
+  if (!store_) {
+    std::error_code failed;
+    std::filesystem::create_hard_link(from + "/" + name, path_ + "/" + name, failed);
+    return !failed;
+  }
+  place const other = at(from);
+  if (other.store_ != store_) return false;
+  auto const refused = [&](error const& e) {
+    options_->log.warning(fmt::format("{}; files are uploaded again instead", e.what()));
+    return false;
+  };
+  try {
+    return store_->copy(other.prefix_ + name, prefix_ + name);
+  } catch (storage_error const& e) {
+    if (e.code() != EACCES) throw;  // an upload would fail as well
+    return refused(e);
+  } catch (error const& e) {
+    return refused(e);
+  }
 }
 
 EDL_INLINE void place::remove(std::string const& name) const {

@@ -34,7 +34,8 @@ namespace detail {
 
 inline constexpr std::size_t longest_page = 16 << 20, longest_refusal = 64 << 10, most_objects = 1'000'000,
                              most_empty_pages = 100;
-inline constexpr std::uint64_t most_parts = 10'000, largest_object = std::uint64_t{5} << 40;  // S3's
+inline constexpr std::uint64_t copied_parts = 32, most_parts = 10'000,
+                               largest_object = std::uint64_t{5} << 40;  // S3's
 // Bytes of a request that are sent within a millisecond at least.
 inline constexpr std::size_t slowest_line = 128;
 // For removing an upload that has failed.
@@ -152,6 +153,7 @@ struct store::implementation {
   mutable account now;
   mutable std::time_t look_again = 0;           // seconds since 1970, for credentials
   mutable std::atomic<std::time_t> behind = 0;  // seconds of this machine's clock behind the store's
+  mutable std::atomic<bool> no_copies = false;  // the store has refused one
   std::string path;                             // before a key
   std::string endpoint;
   std::unique_ptr<http::client> line;
@@ -340,26 +342,18 @@ struct store::implementation {
     return {code, std::move(text)};
   }
 
-  // Uploads the parts of a file, several at a time, and returns what joins them.
-  std::string send_parts(std::string const& what, std::string const& target, input_file const& from,
-                         std::uint64_t size_of_part) const {
-    struct part {
-      std::string tag, sum;
-    };
-    std::vector<part> parts((from.size() + size_of_part - 1) / size_of_part);
+  // Makes the parts of an upload, several at a time, and returns what joins them. each(i): makes a part, and
+  // returns what identifies it.
+  template <class Each>
+  std::string make_parts(std::size_t count, Each const& each) const {
+    std::vector<std::string> parts(count);
     std::atomic<std::size_t> next{0};
     std::atomic<bool> stopped{false};
     std::mutex failing;
     std::exception_ptr failed;
     auto const work = [&] {
-      for (std::size_t i; !stopped && (i = next++) < parts.size();) try {
-          std::uint64_t const at = i * size_of_part;
-          std::string text(std::size_t(std::min(size_of_part, from.size() - at)), '\0');
-          from.read(at, std::as_writable_bytes(std::span(text)));
-          std::string const digest = sha256_bytes(text);
-          auto const head = send(fmt::format("{}, part {} of {}", what, i + 1, parts.size()),
-                                 fmt::format("{}&partNumber={}", target, i + 1), text, digest, "", {}, {});
-          parts[i] = {std::string(head.field("etag")), base64(digest)};
+      for (std::size_t i; !stopped && (i = next++) < count;) try {
+          parts[i] = each(i);
         } catch (...) {
           std::lock_guard const lock(failing);
           if (!failed) failed = std::current_exception();
@@ -368,23 +362,42 @@ struct store::implementation {
     };
     {
       std::vector<std::jthread> threads;
-      for (std::size_t i = 1; i < std::min(std::size_t(set.connections), parts.size()); ++i)
+      for (std::size_t i = 1; i < std::min(std::size_t(set.connections), count); ++i)
         threads.emplace_back(work);
       work();
     }
     if (failed) std::rethrow_exception(failed);
     std::string all = R"(<CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">)";
-    for (std::size_t i = 0; i < parts.size(); ++i)
-      all += fmt::format(
-          "<Part><PartNumber>{}</PartNumber><ETag>{}</ETag><ChecksumSHA256>{}</ChecksumSHA256></Part>", i + 1,
-          parts[i].tag, parts[i].sum);
+    for (std::size_t i = 0; i < count; ++i)
+      all += fmt::format("<Part><PartNumber>{}</PartNumber>{}</Part>", i + 1, parts[i]);
     return all + "</CompleteMultipartUpload>";
   }
 
-  // Begins an upload, and returns the target of its requests.
-  std::string begin(std::string const& what, std::string const& key, std::string const& mark) const {
+  static std::string part_name(std::string const& what, std::size_t i, std::size_t count) {
+    return fmt::format("{}, part {} of {}", what, i + 1, count);
+  }
+
+  // Uploads the parts of a file.
+  std::string send_parts(std::string const& what, std::string const& target, input_file const& from,
+                         std::uint64_t size_of_part) const {
+    std::size_t const count = (from.size() + size_of_part - 1) / size_of_part;
+    return make_parts(count, [&](std::size_t i) {
+      std::uint64_t const at = i * size_of_part;
+      std::string text(std::size_t(std::min(size_of_part, from.size() - at)), '\0');
+      from.read(at, std::as_writable_bytes(std::span(text)));
+      std::string const digest = sha256_bytes(text);
+      auto const head = send(part_name(what, i, count), fmt::format("{}&partNumber={}", target, i + 1), text,
+                             digest, "", {}, {});
+      return fmt::format("<ETag>{}</ETag><ChecksumSHA256>{}</ChecksumSHA256>", head.field("etag"),
+                         base64(digest));
+    });
+  }
+
+  // Begins an upload, and returns the target of its requests. `summed`: its parts are sent with their sums.
+  std::string begin(std::string const& what, std::string const& key, std::string const& mark,
+                    bool summed = true) const {
     auto q = writing("POST", target_of(key) + "?uploads=", mark, {});
-    q.headers.emplace_back("x-amz-checksum-algorithm", "SHA256");
+    if (summed) q.headers.emplace_back("x-amz-checksum-algorithm", "SHA256");
     auto const reply = post(what, q, {}).second;
     std::string const id = detail::plain(detail::element(reply, "UploadId"));
     if (id.empty())
@@ -400,33 +413,84 @@ struct store::implementation {
   } catch (error const&) {
   }
 
+  // A write whose reply begins before the store knows whether it succeeds. Returns the status 404, 412, or
+  // else the ETag of what was made.
+  std::pair<int, std::string> settle(std::string const& what, http::question const& q,
+                                     std::string_view refused) const {
+    http::backoff pauses(set.first_pause, set.longest_pause, std::random_device()());
+    for (auto const end = clock::now() + set.retry_timeout;;) {
+      auto const [code, text] = post(what, q, {404, 412});
+      if (code >= 300) return {code, {}};
+      if (auto tag = detail::plain(detail::element(text, "ETag"));
+          text.find("<Error>") == text.npos && !tag.empty() && tag.find_first_of("<>&") == tag.npos)
+        return {code, std::move(tag)};
+      auto const failure = detail::element(text, "Code");
+      std::string const why =
+          failure.empty()
+              ? fmt::format("{}: {}: the store replies '{}'", what, refused, printable(text, 200))
+              : fmt::format("{}: {}: {} {}", what, refused, printable(detail::plain(failure), 100),
+                            printable(detail::plain(detail::element(text, "Message")), 300));
+      if (failure == "PreconditionFailed") return {412, {}};
+      bool const nothing = text.find_first_not_of(" \r\n\t") == text.npos;
+      if (!nothing && failure != "InternalError" && failure != "SlowDown" &&
+          failure != "ServiceUnavailable" && failure != "ConditionalRequestConflict")
+        throw error(why);
+      if (!line->pause(pauses.next(), end)) throw storage_error(EIO, why);
+    }
+  }
+
   // Joins the parts of an upload. Returns nothing if the condition does not hold.
   std::optional<object> join(std::string const& what, std::string const& target, std::string const& list,
                              std::string const& key, std::uint64_t size, std::string const& mark,
                              only_if const& when) const {
-    http::backoff pauses(set.first_pause, set.longest_pause, std::random_device()());
-    for (auto const end = clock::now() + set.retry_timeout;;) {
-      auto const [code, text] = post(what, writing("POST", target, "", when, list), {404, 412});
-      // The upload no longer exists if an earlier try, whose reply was lost, has joined its parts.
-      if (code == 404 || code == 412) {
-        if (auto made = made_by(mark, key, size)) return made;
-        if (code == 412 || !when.etag.empty()) return std::nullopt;
-        throw error(what + ": the store has lost the upload, or somebody has removed it: try again");
-      }
-      // S3 begins its reply before it knows whether it succeeds.
-      if (auto tag = detail::plain(detail::element(text, "ETag"));
-          text.find("<Error>") == text.npos && !tag.empty())
-        return object{key, size, std::move(tag)};
-      std::string const why = fmt::format("{}: the parts cannot be joined: {} {}", what,
-                                          printable(detail::plain(detail::element(text, "Code")), 100),
-                                          printable(detail::plain(detail::element(text, "Message")), 300));
-      auto const failure = detail::element(text, "Code");
-      if (failure == "PreconditionFailed") return made_by(mark, key, size);
-      if (failure != "InternalError" && failure != "SlowDown" && failure != "ServiceUnavailable" &&
-          failure != "ConditionalRequestConflict")
-        throw error(why);
-      if (!line->pause(pauses.next(), end)) throw storage_error(EIO, why);
+    auto const [code, tag] =
+        settle(what, writing("POST", target, "", when, list), "the parts cannot be joined");
+    if (code < 300) return object{key, size, tag};
+    // The upload no longer exists if an earlier try, whose reply was lost, has joined its parts.
+    if (auto made = made_by(mark, key, size)) return made;
+    if (code == 412 || !when.etag.empty()) return std::nullopt;
+    throw error(what + ": the store has lost the upload, or somebody has removed it: try again");
+  }
+
+  // In bytes. A request for more might take longer than `store_options::timeout`.
+  std::uint64_t longest_copy() const { return set.part * detail::copied_parts; }
+
+  // A request that copies an object, or bytes [first, last) of it.
+  http::question copying(object const& from, std::string target, std::uint64_t first,
+                         std::uint64_t last) const {
+    auto q = writing("PUT", std::move(target), "", {});
+    q.headers.emplace_back("x-amz-copy-source", http::percent_encoded(bucket + "/" + from.key, "/"));
+    if (from.size > 0) q.headers.emplace_back("x-amz-copy-source-if-match", from.etag);
+    if (last - first < from.size)
+      q.headers.emplace_back("x-amz-copy-source-range", fmt::format("bytes={}-{}", first, last - 1));
+    return q;
+  }
+
+  // Copies an object in parts. False: it is another one by now, or none.
+  bool copy_parts(std::string const& what, object const& from, std::string const& to) const {
+    std::uint64_t const most =
+        std::max(longest_copy(), (from.size + detail::most_parts - 1) / detail::most_parts);
+    std::size_t const count = (from.size + most - 1) / most;
+    std::string const mark = detail::new_mark(), target = begin(what, to, mark, false);
+    std::atomic<bool> gone{false};
+    try {
+      std::string const list = make_parts(count, [&](std::size_t i) {
+        auto const q = copying(from, fmt::format("{}&partNumber={}", target, i + 1), i * most,
+                               std::min((i + 1) * most, from.size));
+        auto const [code, tag] = settle(part_name(what, i, count), q, "cannot be copied");
+        if (code >= 300) {
+          gone = true;
+          throw error(what + ": it has changed while it was copied");
+        }
+        return fmt::format("<ETag>{}</ETag>", tag);
+      });
+      join(what, target, list, to, from.size, mark, {});
+    } catch (...) {
+      abandon(what, target);
+      if (gone) return false;
+      throw;
     }
+    return true;
   }
 };
 
@@ -580,6 +644,24 @@ EDL_INLINE std::optional<object> store::put(std::string const& key, input_file c
   }
   self_->abandon(name, target);
   return std::nullopt;
+}
+
+EDL_INLINE bool store::copy(std::string const& from, std::string const& to) const {
+  if (self_->no_copies) return false;
+  try {
+    auto const source = find(from);
+    if (!source) return false;
+    std::string const what = fmt::format("{}, copied to {}", self_->name(from), printable(to, 300));
+    if (source->size > self_->longest_copy()) return self_->copy_parts(what, *source, to);
+    auto const q = self_->copying(*source, self_->target_of(to), 0, source->size);
+    return self_->settle(what, q, "cannot be copied").first < 300;
+  } catch (storage_error const& e) {
+    if (e.code() == EACCES) self_->no_copies = true;
+    throw;
+  } catch (error const&) {
+    self_->no_copies = true;
+    throw;
+  }
 }
 
 EDL_INLINE void store::check_writable(std::string const& key) const {

@@ -58,9 +58,9 @@ bool is_rows(std::string_view name);
 
 /// Writes a server's rows as `write_part` writes variables, and returns all files for the manifest. It writes
 /// only the changes if the chain permits. It writes everything if the chain has `most_changes` files of
-/// changes, or as many bytes of them as the complete file, if the chain's files cannot be linked (in a bucket
-/// they cannot), or if the changes are unknown. The chain is then updated. Its memory use does not grow with
-/// the tables.
+/// changes, or as many bytes of them as the complete file, if the chain's files cannot be linked
+/// (`bucket::place::link`), or if the changes are unknown. The chain is then updated. Its memory use does not
+/// grow with the tables.
 std::vector<manifest::file> write_rows(bucket::place const& to, parameter_layout const& layout,
                                        rows_part const& part, row_chain& chain, std::size_t most_changes);
 
