@@ -194,7 +194,8 @@ TEST_CASE("a job keeps its checkpoints in a bucket, though a worker, a server an
 
 TEST_CASE("a job alone keeps its checkpoints in a bucket, and a second one is refused") {
   bucket b;
-  lines const line = train({"--num_epochs=2", "--checkpoint_dir=s3://box/c", "--checkpoint_steps=20"});
+  lines const line = train({"--num_epochs=2", "--checkpoint_dir=s3://box/c", "--checkpoint_steps=20",
+                            "--history_steps=8", "--tensorboard_log_dir=s3://box/logs/run"});
   job::run j(line, b.with(held));
   bool const begun = j.says(" completed, ", 2);
   CAPTURE(j.log());
@@ -210,6 +211,12 @@ TEST_CASE("a job alone keeps its checkpoints in a bucket, and a second one is re
   CAPTURE(next.log());
   CHECK(has(next.log(), "going on from s3://box/c/version-"));
   check_account(next.log(), 2);
+  CHECK_FALSE(has(next.log(), " lacks "));
+  std::lock_guard const lock(b.store.mutex);
+  std::string events;
+  for (auto const& [key, text] : b.store.objects)
+    if (key.starts_with("logs/run/events.out.tfevents.")) events += text;
+  CHECK(count(events, "training/loss") >= 16);  // of 128 steps
 }
 
 TEST_CASE("a job begins at the newest checkpoint of a bucket that is whole") {

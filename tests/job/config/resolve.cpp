@@ -56,9 +56,10 @@ TEST_CASE("a moving average keeps less than all, and is not made by GPUs that su
                  "leave out --moving_average"));
 }
 
-TEST_CASE("records, checkpoints, models and predictions may lie in buckets, and nothing else") {
+TEST_CASE("what a job reads and what it leaves may lie in buckets, and nothing else") {
   auto const j = job({"train", "--training_data=s3://b/k", "--data_cache_size=1Gi", "--output=s3://b/m",
-                      "--checkpoint_dir=s3://b/d/", "--checkpoint_dir_for_init=s3://b/c"});
+                      "--checkpoint_dir=s3://b/d/", "--checkpoint_dir_for_init=s3://b/c",
+                      "--tensorboard_log_dir=s3://b/logs"});
   CHECK(j.checkpoints.checkpoint_dir == "s3://b/d");
   for (char const* none : {"s3://", "s3:///"})
     CHECK(job({"train", "--training_data=d", std::string("--checkpoint_dir=") + none})
@@ -66,12 +67,10 @@ TEST_CASE("records, checkpoints, models and predictions may lie in buckets, and 
   CHECK(j.data.data_cache_size == "1Gi");
   CHECK(j.outputs.output == "s3://b/m");
   CHECK(j.checkpoints.checkpoint_dir_for_init == "s3://b/c");
-  for (char const* flag : {"tensorboard_log_dir", "data_cache"})
-    CHECK(contains(
-        refusal({"train", "--training_data=d", std::string("--") + flag + "=s3://b/c"}),
-        std::string("--") + flag +
-            "=s3://b/c: only records, checkpoints, models and predictions may lie in buckets: name a "
-            "directory"));
+  CHECK(j.observe.tensorboard_log_dir == "s3://b/logs");
+  CHECK(contains(refusal({"train", "--training_data=d", "--data_cache=s3://b/c"}),
+                 "--data_cache=s3://b/c: only records, checkpoints, models, predictions and event files may "
+                 "lie in buckets: name a directory"));
   CHECK(contains(refusal({"predict", "--prediction_data=d", "--checkpoint_dir_for_init=c",
                           "--prediction_outputs=s3://b/p*"}),
                  "--prediction_outputs=s3://b/p*: write it without *"));

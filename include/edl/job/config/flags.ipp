@@ -387,7 +387,7 @@ inline void training(table& t) {
          "evaluation; 0: only at evaluations")
       .only(train);
   t.flag("tensorboard_log_dir", &job_options::observe::tensorboard_log_dir, "master",
-         "directory for TensorBoard event files with the scalars of the history")
+         "directory or s3://BUCKET/PREFIX for TensorBoard event files with the scalars of the history")
       .only(train)
       .elasticdl();
   t.flag("tensorboard_histograms", &job_options::observe::tensorboard_histograms, "master",

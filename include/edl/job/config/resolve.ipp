@@ -55,17 +55,18 @@ inline void resolve_split(job& j, std::string const& share) {
 inline void check_buckets(job& j) {
   for (auto const& [flag, path] :
        {std::pair{"export_onnx", &j.outputs.export_onnx}, std::pair{"wrong", &j.evaluation.wrong},
-        std::pair{"tensorboard_log_dir", &j.observe.tensorboard_log_dir},
         std::pair{"data_cache", &j.data.data_cache}})
     if (path->starts_with("s3://"))
       throw usage_error(
-          fmt::format("--{}={}: only records, checkpoints, models and predictions may lie in buckets: name a "
+          fmt::format("--{}={}: only records, checkpoints, models, predictions and event files may lie in "
+                      "buckets: name a "
                       "directory of a volume that all processes share (docs/data.md, Buckets)",
                       flag, *path));
   for (auto const& [flag, path] :
        {std::pair{"checkpoint_dir", &j.checkpoints.checkpoint_dir},
         std::pair{"checkpoint_dir_for_init", &j.checkpoints.checkpoint_dir_for_init},
         std::pair{"output", &j.outputs.output},
+        std::pair{"tensorboard_log_dir", &j.observe.tensorboard_log_dir},
         std::pair{"prediction_outputs", &j.outputs.prediction_outputs}})
     if (path->starts_with("s3://") && path->find_first_of("*?[") != path->npos)
       throw usage_error(fmt::format("--{}={}: write it without *, ? and [", flag, *path));

@@ -11,8 +11,11 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <span>
 
 #include "app/job.hpp"
+#include "base/bucket/unkind_store.hpp"
+#include "edl/base/bucket/cache.hpp"
 #include "edl/job/train/observe/history_log.hpp"
 
 namespace event_file_test {
@@ -184,6 +187,42 @@ TEST_CASE("the history's scalars go into event files, without a --checkpoint_dir
         "2 training/loss=4.000000 training/learning_rate=0.500000 training/records_per_s=64.000000 "
         "training/workers=3.000000");
   CHECK(told(all[3]) == "2 validation/accuracy=0.750000");
+}
+
+TEST_CASE("event files in a bucket are objects with a version each, in the order of their names") {
+  job::scratch const dir;
+  test::unkind_store store;
+  edl::master::coordinator const c({.training = {{"a", 6400}}}, {});
+  edl::master::job_progress p;
+  {
+    edl::train::history_log log(
+        {.path = "",
+         .events = "s3://box/logs/",
+         .steps = 2,
+         .rate = [](std::uint64_t) { return 0.5; },
+         .clock = [] { return 1.5; },
+         .like = edl::bucket::place("", {.directory = dir / "cache", .store = store.options()})},
+        edl::logger(edl::severity::critical));
+    log.look(c, p, edl::time_point());
+    p.version = 2, p.workers = 3, p.trained = {8, 2, 128};
+    log.look(c, p, edl::time_point(std::chrono::seconds(2)));
+    log.pictures({{"large", {1, 1, 1, std::string(2 << 20, 'x')}}});  // has an object of its own
+    log.evaluated(c, 2, {{"accuracy", 0.75}}, 512);
+    log.close(c, p, edl::time_point(std::chrono::seconds(2)));
+  }
+  std::vector<std::string> all;
+  for (auto const& [key, text] : store.objects) {
+    CHECK(key.starts_with("logs/events.out.tfevents.2."));
+    auto part = records(text);
+    CHECK(told(part.at(0)) == "brain.Event:2");
+    for (std::string const& r : std::span(part).subspan(1))
+      if (values(r, 4).empty()) all.push_back(told(r));
+  }
+  CHECK(store.objects.size() >= 2);
+  REQUIRE(all.size() == 3);
+  CHECK(all[0] == "1 start 1");
+  CHECK(all[1].starts_with("2 training/loss=4"));
+  CHECK(all[2] == "2 validation/accuracy=0.750000");
 }
 
 TEST_CASE("a histogram has TensorFlow's default buckets, of which empty ones in a row are one") {

@@ -3,8 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <thread>
 
 #include "app/job.hpp"
 #include "base/bucket/unkind_store.hpp"
@@ -97,6 +100,99 @@ TEST_CASE("an object has all lines, and those of a process that has lost it do n
   for (std::uint64_t step : {32, 33}) first.append(training, step, line(step));
   first.flush();
   CHECK(store.objects.at(key).ends_with(line(31) + line(32) + line(33)));
+}
+
+TEST_CASE("a large object waits for further lines, and a small one for none") {
+  with_log w;
+  std::atomic<int> puts{0};
+  test::unkind_store store(
+      [&](test::request const& r, test::wire&) { return puts += r.method == "PUT", false; });
+  edl::bucket::place const like("", {.directory = w.dir / "cache", .store = store.options()});
+  std::string const big = R"({"step":1,"note":")" + std::string(200, 'x') + "\"}\n",
+                    path = "s3://box/c/history.jsonl";
+  {
+    history_file file(path, w.log, like, {.bytes_per_second = 1});
+    file.append(training, 1, big);  // for 200 s
+    while (puts == 0) std::this_thread::yield();
+    for (std::uint64_t step = 2; step <= 50; ++step) file.append(training, step, line(step));
+    file.flush();
+    CHECK(puts == 2);
+    CHECK(store.objects.at("c/history.jsonl").ends_with(line(50)));
+    for (std::uint64_t step = 51; step <= 100; ++step) file.append(training, step, line(step));
+  }
+  CHECK(puts == 3);
+  CHECK(store.objects.at("c/history.jsonl").ends_with(line(100)));
+  puts = 0;
+  history_file quick(path, w.log, like, {.bytes_per_second = 1'000'000'000});
+  quick.go_on_from(100);
+  for (int before = 0; std::uint64_t const step : {101, 102, 103}) {
+    quick.append(training, step, line(step));
+    while (puts == before) std::this_thread::yield();
+    before = puts;
+  }
+}
+
+TEST_CASE("lines for several objects are in them once, in the order of their names") {
+  with_log w;
+  std::atomic<int> n{0};
+  std::atomic<bool> down{false};
+  test::unkind_store* self = nullptr;
+  test::unkind_store store([&](test::request const& r, test::wire& to) {
+    if (down || n++ % 3 == 0) return test::unkind_store::refuse(to, 503, "SlowDown"), true;
+    return r.method == "PUT" && n % 3 == 2 && (self->serve_silently(r, to), true);
+  });
+  self = &store;
+  auto o = store.options();
+  o.retry_timeout = std::chrono::milliseconds(100);
+  edl::bucket::place const like("s3://other/c", {.directory = w.dir / "cache", .store = o});
+  edl::train::history_pace how{
+      .head = "head\n", .part = 60, .pause = std::chrono::hours(1), .most_unsaved = 500};
+  std::string all;
+  auto const written = [&] {
+    std::lock_guard const lock(store.mutex);
+    std::string text;
+    std::size_t number = 0;
+    for (auto const& [key, part] : store.objects) {
+      CHECK(key == "logs/events." + std::string(number < 10 ? "00000" : "0000") + std::to_string(number));
+      ++number;
+      CHECK(part.starts_with("head\n"));
+      text += part.substr(5);
+    }
+    return text;
+  };
+  {
+    history_file file("s3://box/logs/events", w.log, like, how);
+    for (std::uint64_t step = 1; step <= 40; ++step) {
+      file.append(training, step, line(step));
+      all += line(step);
+    }
+    file.flush();
+    CHECK(written() == all);
+    CHECK(store.objects.size() > 1);
+    // A store that fails for a while loses nothing.
+    down = true;
+    for (std::uint64_t step : {41, 42}) {
+      file.append(training, step, line(step));
+      all += line(step);
+      file.flush();
+    }
+    CHECK(has(w.said(), "cannot write the job's history for now: s3://box/logs/events."));
+    down = false;
+    file.flush();
+    CHECK(written() == all);
+    CHECK(has(w.said(), "s3://box/logs/events can be written again"));
+    file.append(training, 43, line(43));  // is kept back, and written at the end
+    all += line(43);
+  }
+  CHECK(written() == all);
+  CHECK_FALSE(has(w.said(), " lacks "));
+  {
+    // One that fails to the end costs bounded memory, and a warning.
+    history_file file("s3://box/logs/events", w.log, like, how);
+    down = true;
+    for (std::uint64_t step = 1; step <= 100; ++step) file.append(training, step, line(step));
+  }
+  CHECK(has(w.said(), "s3://box/logs/events lacks 100 lines"));
 }
 
 TEST_CASE("a step has one line of a kind, whoever tells it again") {

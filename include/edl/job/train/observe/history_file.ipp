@@ -24,6 +24,7 @@ namespace edl::train {
 namespace detail {
 
 inline constexpr std::uint64_t longest_history_file = 256u << 20;  // bytes
+inline constexpr std::chrono::seconds after_failure{10};           // of a store, without new lines
 
 struct history_line {
   history_file::kind series;
@@ -41,8 +42,9 @@ inline std::optional<history_line> read_history_line(std::string_view text) {
 
 }  // namespace detail
 
-EDL_INLINE history_file::history_file(std::string path, logger log, bucket::place const& like)
-    : path_(std::move(path)), log_(std::move(log)) {
+EDL_INLINE history_file::history_file(std::string path, logger log, bucket::place const& like,
+                                      history_pace how)
+    : path_(std::move(path)), log_(std::move(log)), pace_(std::move(how)) {
   auto const slash = path_.rfind('/');
   place_ = like.at(slash == path_.npos ? "." : path_.substr(0, slash));
   name_ = path_.substr(slash + 1);  // or all
@@ -59,7 +61,7 @@ EDL_INLINE history_file::~history_file() {
   work_added_.notify_one();
   thread_.join();
   for (work const& w : waiting_) lost_ += !w.drops_later;
-  lost_ += unsaved_;
+  lost_ += unsaved_ + dropped_;
   if (lost_ > 0) log_.warning(fmt::format("{} lacks {}", path_, counted(lost_, "line")));
   if (fd_ >= 0) ::close(fd_);
 }
@@ -88,6 +90,7 @@ EDL_INLINE void history_file::flush() {
   if (path_.empty()) return;
   std::unique_lock lock(mutex_);
   std::uint64_t const number = ++added_;
+  at_once_ = true;
   work_added_.notify_one();
   tried_for_.wait(lock, [&] { return tried_ >= number; });
 }
@@ -95,15 +98,22 @@ EDL_INLINE void history_file::flush() {
 EDL_INLINE void history_file::run() {
   std::unique_lock lock(mutex_);
   for (bool last = false; !last;) {
-    work_added_.wait(lock, [this] { return tried_ < added_ || over_; });
+    auto const more = [this] { return tried_ < added_ || over_; };
+    unsaved_ > 0 ? void(work_added_.wait_until(lock, due_, more)) : work_added_.wait(lock, more);
     last = over_;
+    bool const at_once = std::exchange(at_once_, false) || last;
     std::uint64_t const number = added_;
     std::deque<work> now = std::exchange(waiting_, {});
     lock.unlock();
     try {
-      for (; !now.empty(); now.pop_front()) perform(now.front());
-      if (unsaved_ > 0) save();
-      if (std::exchange(warned_, false)) log_.info(fmt::format("{} can be written again", path_));
+      while (!now.empty()) {
+        perform(now.front());
+        now.pop_front();
+        if (is_part()) try_to_save(false);
+      }
+      if (unsaved_ > 0) try_to_save(at_once);
+      if (unsaved_ == 0 && std::exchange(warned_, false))
+        log_.info(fmt::format("{} can be written again", path_));
     } catch (std::exception const& e) {
       if (!std::exchange(warned_, true))
         log_.warning(fmt::format("cannot write the job's history for now: {}", e.what()));
@@ -161,6 +171,7 @@ EDL_INLINE void history_file::write(work const& w) {
   auto const k = std::size_t(w.series);
   if (any_[k] && w.step <= last_[k]) return;
   if (place_.in_bucket()) {
+    if (!pace_.head.empty() && text_.size() + w.line.size() > pace_.most_unsaved) return void(++dropped_);
     text_ += w.line;
     ++unsaved_;
     last_[k] = w.step;
@@ -187,6 +198,26 @@ EDL_INLINE void history_file::write(work const& w) {
   }
   last_[k] = w.step;
   any_[k] = true;
+}
+
+/// Whether there are enough lines for an object of their own.
+EDL_INLINE bool history_file::is_part() const { return !pace_.head.empty() && text_.size() >= pace_.part; }
+
+/// Writes what is kept back, if it is time for that.
+EDL_INLINE void history_file::try_to_save(bool now) {
+  bool const parts = !pace_.head.empty();
+  if (!now && (!is_part() || warned_) && clock::now() < due_) return;
+  due_ = clock::now() + detail::after_failure;
+  parts ? save_part() : save();
+  due_ = clock::now() + (parts ? std::chrono::milliseconds(pace_.pause)
+                               : std::chrono::milliseconds(1000 * saved_ / pace_.bytes_per_second));
+}
+
+EDL_INLINE void history_file::save_part() {
+  place_.put(fmt::format("{}.{:06}", name_, parts_), pace_.head + text_);
+  ++parts_;
+  text_.clear();
+  unsaved_ = 0;
 }
 
 EDL_INLINE void history_file::save() {

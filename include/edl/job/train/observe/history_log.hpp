@@ -33,7 +33,7 @@ class history_log {
 
   struct options {
     std::string path;           ///< of history.jsonl; empty: none
-    std::string events;         ///< directory of TensorBoard's event files; empty: none
+    std::string events;         ///< directory or s3://… of TensorBoard's event files; empty: none
     std::uint64_t steps = 100;  ///< at least, between two lines; 0: only evaluations have lines
     std::function<double(std::uint64_t version)> rate;  ///< the learning rate at a version
     std::function<double()> clock;                      ///< seconds since 1970; empty: the system's
@@ -60,6 +60,7 @@ class history_log {
   /// Call when the job has ended: writes a line for the steps since the last one.
   void close(master::coordinator const& of, master::job_progress const& p, time_point now);
 
+  /// Waits until all lines have been written, or attempted, but event files in a bucket.
   void flush();
 
  private:

@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <system_error>
 #include <utility>
 
+#include "edl/base/bucket/cache.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/wall_time.hpp"
 #include "edl/job/train/observe/history_log.hpp"
@@ -64,13 +66,16 @@ EDL_INLINE history_log::options history_options(job const& j, program const& p) 
 EDL_INLINE history_log::history_log(options o, logger log)
     : options_(std::move(o)), log_(std::move(log)), file_(options_.path, log_, options_.like) {
   std::error_code reported_when_written;
-  if (!options_.events.empty()) std::filesystem::create_directories(options_.events, reported_when_written);
+  if (!options_.events.empty() && !bucket::names_objects(options_.events))
+    std::filesystem::create_directories(options_.events, reported_when_written);
   if (!options_.clock) options_.clock = wall_seconds;
   if (!wanted() || options_.steps == 0) due_ = std::numeric_limits<std::uint64_t>::max();
 }
 
 EDL_INLINE void history_log::flush() {
   file_.flush();
+  // Nobody waits for a store because of these, and many small objects would be slow to read.
+  if (bucket::names_objects(options_.events)) return;
   for (history_file& one : events_) one.flush();
 }
 
@@ -79,10 +84,17 @@ EDL_INLINE void history_log::begin_events(std::uint64_t version) {
   if (options_.events.empty()) return;
   double const time = options_.clock();
   // Another job, or this one restarted, may begin a file in the same second.
-  std::string const writer = fmt::format("{}.{}", detail::host_name(), ::getpid());
-  events_.emplace_back(options_.events + "/" + event_file_name(time, writer, events_.size()), log_);
-  events_.back().append(history_file::kind::training, 0,
-                        event_file_version(time) + event_of_start(time, version + 1));
+  std::string writer = fmt::format("{}.{}", detail::host_name(), ::getpid()),
+              begin = event_file_version(time);
+  history_pace pace;
+  if (bucket::names_objects(options_.events)) {
+    // In pods, which may be called alike, all processes have the same number.
+    writer += fmt::format(".{:08x}", std::random_device()());
+    pace.head.swap(begin);
+  }
+  events_.emplace_back(options_.events + "/" + event_file_name(time, writer, events_.size()), log_,
+                       options_.like, std::move(pace));
+  events_.back().append(history_file::kind::training, 0, begin + event_of_start(time, version + 1));
 }
 
 /// Returns whether the job's starting point is known; if so, records it in the file.
