@@ -72,6 +72,26 @@ TEST_CASE("an audit's pod has the job's image and volumes, and nothing of its ri
   CHECK_FALSE(support::has(pod.dump(), "kube-api-access"));
 }
 
+TEST_CASE("a bucket is audited with the job's own credentials, and not with its place in the job") {
+  json from = master();
+  json& container = from["spec"]["containers"][0];
+  container["command"].push_back("--data_cache=/scratch");
+  container["env"] = json{{{"name", "AWS_ROLE_ARN"}, {"value", "arn"}},
+                          {{"name", "EDL_ROLE"}, {"value", "master"}},
+                          {{"name", "EDL_JOB_TOKEN"}, {"value", "secret"}}};
+  container["envFrom"] = json{{{"secretRef", {{"name", "keys"}}}}};
+  from["spec"]["serviceAccountName"] = "reader";
+  json const pod = audit_pod(from, "j", "s3://box/c");
+  json const& one = pod["spec"]["containers"][0];
+  CHECK(one["command"] == json{"m", "audit", "s3://box/c"});
+  CHECK(one["env"] == json{{{"name", "AWS_ROLE_ARN"}, {"value", "arn"}},
+                           {{"name", "XDG_CACHE_HOME"}, {"value", "/scratch"}}});
+  CHECK(one["envFrom"] == container["envFrom"]);
+  CHECK(pod["spec"]["serviceAccountName"] == "reader");
+  CHECK(pod["spec"]["automountServiceAccountToken"] == false);
+  CHECK_FALSE(audit_pod(from, "j", "/data/c")["spec"].contains("serviceAccountName"));
+}
+
 TEST_CASE("objects are as the published schemas want them") {
   auto const folder = edl::testing::kubernetes::recordings();
   if (!folder) return;

@@ -15,6 +15,7 @@
 #include "common/advice.hpp"
 #include "edl/app/audit.hpp"
 #include "edl/base/bucket/cache.hpp"
+#include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 
@@ -93,6 +94,14 @@ json pod_of_master(cluster& c, std::string const& job) {
   return pod;
 }
 
+/// The value of a flag; empty: it is not given.
+std::string value_of(words const& command, std::string const& name) {
+  std::string const flag = "--" + name + "=";
+  for (std::string const& word : command)
+    if (word.rfind(flag, 0) == 0) return word.substr(flag.size());
+  return {};
+}
+
 int audit_job(command_line const& l) {
   pod_answer const found = ask_pod(l, {"audit"}, {});
   fmt::print("{}{}", found.text, found.text.empty() || found.text.back() == '\n' ? "" : "\n");
@@ -113,11 +122,6 @@ pod_answer ask_pod(command_line const& l, words const& before, words const& behi
         "job '{}' has no --checkpoint_dir, and keeps nothing to read: if its volumes have one, name "
         "it with that flag",
         job));
-  if (bucket::names_objects(directory))
-    throw usage_error(
-        fmt::format("job '{}' keeps its checkpoints in a bucket, which this command reads itself: name {} "
-                    "instead of the job",
-                    job, directory));
   json one = audit_pod(master, job, directory);
   json& command = one["spec"]["containers"][0]["command"];
   json wrapped = json::array({command[0]});
@@ -130,12 +134,7 @@ pod_answer ask_pod(command_line const& l, words const& before, words const& behi
   return {end.phase == "Succeeded", pod.log()};
 }
 
-std::string checkpoint_dir_of(json const& master) {
-  std::string const flag = "--checkpoint_dir=";
-  for (std::string const& word : command_of(master))
-    if (word.rfind(flag, 0) == 0) return word.substr(flag.size());
-  return {};
-}
+std::string checkpoint_dir_of(json const& master) { return value_of(command_of(master), "checkpoint_dir"); }
 
 json audit_pod(json const& master, std::string const& job, std::string const& directory) {
   words const command = command_of(master);
@@ -157,6 +156,15 @@ json audit_pod(json const& master, std::string const& job, std::string const& di
     if (!is_access(v.at("name"))) spec["volumes"].push_back(v);
   for (json const& m : container.value("volumeMounts", json::array()))
     if (!is_access(m.at("name"))) one["volumeMounts"].push_back(m);
+  // A bucket is read as the job itself does, whose copies lie where it keeps its own.
+  if (bucket::names_objects(directory)) {
+    for (json const& v : container.value("env", json::array()))
+      if (!kubernetes::reserved_variable(v.at("name"))) one["env"].push_back(v);
+    if (container.contains("envFrom")) one["envFrom"] = container.at("envFrom");
+    if (from.contains("serviceAccountName")) spec["serviceAccountName"] = from.at("serviceAccountName");
+    if (std::string const cache = value_of(command, "data_cache"); !cache.empty())
+      one["env"].push_back({{"name", "XDG_CACHE_HOME"}, {"value", cache}});
+  }
   spec["containers"] = json::array({one});
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},
@@ -167,7 +175,8 @@ json audit_pod(json const& master, std::string const& job, std::string const& di
 std::vector<flag> audit_flags() {
   auto all = cluster_flags();
   all.push_back(
-      {.name = "checkpoint_dir", .help = "of a job: the directory in its volumes; without it the job's own"});
+      {.name = "checkpoint_dir",
+       .help = "of a job: the directory in its volumes, or s3://BUCKET/PREFIX; without it the job's own"});
   all.push_back({.name = "timeout",
                  .fallback = "300",
                  .help = "of a job: seconds to wait for the pod that reads it",

@@ -13,6 +13,7 @@
 #include "cluster/get.hpp"
 #include "cluster/training_jobs.hpp"
 #include "edl/app/signals.hpp"
+#include "edl/base/bucket/place.hpp"
 #include "edl/cli/program.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/json.hpp"
@@ -31,19 +32,19 @@ std::string text_of(json const& of) { return of.dump(-1, ' ', false, json::error
 
 /// The runs of a directory.
 struct directory_of_runs {
-  explicit directory_of_runs(std::string const& path) : runs(path) {}
+  explicit directory_of_runs(bucket::place const& path) : runs(path) {}
   std::mutex mutex;
   train::run_list runs;
 };
 
 overview_options over_directory(std::string const& path) {
   std::error_code unreadable;
-  if (!std::filesystem::is_directory(path, unreadable))
-    throw error(
-        fmt::format("no directory '{}'; without one the page shows the jobs of a cluster, and `edl history` "
-                    "also reads s3://BUCKET/PREFIX",
-                    path));
-  auto const of = std::make_shared<directory_of_runs>(path);
+  bucket::place const place(path);
+  if (!place.in_bucket() && !std::filesystem::is_directory(path, unreadable))
+    throw error(fmt::format("no directory '{}'; without one the page shows the jobs of a cluster", path));
+  if (place.in_bucket() && place.objects().empty())
+    throw error(fmt::format("{}: no object lies there", path));
+  auto const of = std::make_shared<directory_of_runs>(place);
   return {.what = "runs",
           .where = path,
           .rows =
@@ -60,7 +61,8 @@ overview_options over_directory(std::string const& path) {
                 std::string const lines = of->runs.lines_of(id);
                 if (lines.empty()) unknown(id);
                 return "{\"lines\":" + lines + "}";
-              }};
+              },
+          .pause = std::chrono::milliseconds(place.in_bucket() ? 5000 : 500)};
 }
 
 /// The jobs of a cluster. What is asked for one is asked when somebody looks at it.

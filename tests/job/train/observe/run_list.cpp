@@ -6,9 +6,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "base/bucket/unkind_store.hpp"
 #include "base/wire/scratch.hpp"
+#include "edl/base/bucket/cache.hpp"
 #include "edl/base/checkpoint/manifest.hpp"
 #include "edl/job/train/observe/history_file.hpp"
 
@@ -151,6 +155,55 @@ TEST_CASE("bytes of any kind are no reason to fail") {
   int const first = row(runs, "b ?")["step"], second = row(runs, "b ? (2)")["step"];
   CHECK(first + second == 7 + 8);
   CHECK(json::parse(runs.lines_of("b ? (2)"))[0]["step"] == second);
+}
+
+TEST_CASE("runs in a bucket are found, and what has not changed is not read again") {
+  scratch const dir;
+  std::map<std::string, int> reads;
+  std::mutex mutex;
+  test::unkind_store store([&](test::request const& r, test::wire&) {
+    std::lock_guard const lock(mutex);
+    ++reads[r.target];
+    return false;
+  });
+  store.page = 2;
+  edl::checkpoint::manifest m{.job = "j", .version = 10, .files = {{"f"}}};
+  m.hyperparameters = "rate=0.5";
+  std::string const manifest = to_json(m);
+  m.hyperparameters = "rate=0.1";
+  store.objects = {
+      {"runs/a/history.jsonl", "{\"step\":1,\"loss\":2}\n{\"step\":10,\"metrics\":{\"accuracy\":1}}\n"},
+      {"runs/a/version-9/manifest.json", to_json(m)},
+      {"runs/a/version-10/manifest.json", manifest},
+      {"runs/a/version-11/manifest.json", "\n"},              // must not be completed
+      {"runs/a/version-10/history.jsonl", "{\"step\":3}\n"},  // a checkpoint is no run
+      {"runs/b/checkpoints/history.jsonl", "{\"step\":4,\"loss\":1}\n"},
+      {"runs/.hidden/history.jsonl", "{\"step\":1}\n"},
+      {"runs/s/sweep.json", R"({"trials":[{"hyperparameters":"rate=9","failure":"exit code 1"}]})"},
+      {"runs/1/2/3/4/5/6/history.jsonl", "{\"step\":1}\n"},  // too deep
+      {"runs2/c/history.jsonl", "{\"step\":1}\n"}};
+  edl::bucket::place const at("s3://box/runs", {.directory = dir / "cache", .store = store.options()});
+  edl::train::run_list runs(at);
+  CHECK(runs.look().size() == 3);
+  json const a = row(runs, "a");
+  CHECK(a["step"] == 10);
+  CHECK(a["loss"] == 2);
+  CHECK(a["metrics"]["accuracy"] == 1);
+  CHECK(a["hyperparameters"] == "rate=0.5");
+  CHECK(row(runs, "b")["loss"] == 1);
+  CHECK(row(runs, "s/trial-0")["failure"] == "exit code 1");
+  CHECK(json::parse(runs.lines_of("a")).size() == 2);
+  CHECK(runs.lines_of("c").empty());
+  {
+    std::lock_guard const lock(mutex);
+    CHECK(reads["/box/runs/b/checkpoints/history.jsonl"] == 1);
+    CHECK(reads["/box/runs/s/sweep.json"] == 1);
+    CHECK(reads["/box/runs/a/version-10/manifest.json"] == 1);
+  }
+  store.objects["runs/b/checkpoints/history.jsonl"] += "{\"step\":5,\"loss\":0.5}\n";
+  store.objects.erase("runs/a/history.jsonl");
+  CHECK(row(runs, "b")["loss"] == 0.5);
+  CHECK(runs.lines_of("a").empty());
 }
 
 }  // namespace run_list_test

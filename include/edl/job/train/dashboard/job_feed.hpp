@@ -85,8 +85,9 @@ class job_feed {
   bool over_ = false;
 };
 
-/// Reads the history of a resumed job, the newest 64 MiB, into `to`; skips invalid lines.
-void read_lines(std::string const& path, job_feed& to);
+/// Reads the history of a resumed job, the newest 64 MiB, into `to`; skips invalid lines. `like`: a place
+/// with the options for a path in a bucket. None, if it cannot be read.
+void read_lines(std::string const& path, job_feed& to, bucket::place const& like = {});
 
 /// At most this many bytes from the end of an untrusted file. Empty for a link, a file that is not regular or
 /// cannot be read; never blocks.

@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "edl/base/bucket/cache.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
 #include "edl/core/text.hpp"
@@ -19,7 +21,7 @@
 namespace edl::train {
 namespace detail {
 
-inline constexpr std::size_t most_read = 64 << 20;  // bytes of a history
+inline constexpr std::size_t most_read = 64 << 20, longest_object = 256 << 20;  // bytes of a history
 
 }  // namespace detail
 
@@ -193,10 +195,20 @@ inline nlohmann::json known_fields(nlohmann::json line) {
   return line;
 }
 
+inline std::string end_of_object(std::string const& path, bucket::place const& like) try {
+  auto const slash = path.rfind('/');
+  auto found = like.at(path.substr(0, slash)).read(path.substr(slash + 1), longest_object);
+  if (!found) return {};
+  return found->content.substr(found->content.size() - std::min(most_read + 1, found->content.size()));
+} catch (error const&) {
+  return {};
+}
+
 }  // namespace detail
 
-EDL_INLINE void read_lines(std::string const& path, job_feed& to) {
-  std::string const text = end_of_file(path, detail::most_read + 1);
+EDL_INLINE void read_lines(std::string const& path, job_feed& to, bucket::place const& like) {
+  std::string const text = bucket::names_objects(path) ? detail::end_of_object(path, like)
+                                                       : end_of_file(path, detail::most_read + 1);
   std::string_view rest = text;
   if (text.size() > detail::most_read) rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
   while (!rest.empty()) {

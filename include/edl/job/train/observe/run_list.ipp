@@ -14,15 +14,18 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "edl/base/checkpoint/manifest.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/json.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/storage_error.hpp"
 #include "edl/job/train/dashboard/job_feed.hpp"
 #include "edl/job/train/observe/run_list.hpp"
 
@@ -31,8 +34,8 @@ namespace detail {
 
 inline constexpr std::string_view history_name = "history.jsonl", sweep_name = "sweep.json",
                                   usual_end = "checkpoints";
-inline constexpr std::size_t longest_end = 16 << 10, longest_sweep = 64 << 20,
-                             longest_manifest = 16 << 20;  // bytes
+inline constexpr std::size_t longest_end = 16 << 10, longest_sweep = 64 << 20, longest_manifest = 16 << 20,
+                             longest_text = 256 << 20;  // bytes
 
 /// Merges the newest training line and the newest evaluation into one object.
 inline nlohmann::json newest_of(std::string_view end) {
@@ -91,7 +94,7 @@ EDL_INLINE std::map<std::string, std::string> const& run_list::look() {
   for (auto& [id, one] : files_) one.seen = false;
   for (auto& [below, one] : sweeps_) one.seen = false;
   rows_.clear();
-  search("", 0);
+  place_.in_bucket() ? search_bucket() : search("", 0);
   std::erase_if(files_, [](auto const& one) { return !one.second.seen; });
   std::erase_if(sweeps_, [](auto const& one) { return !one.second.seen; });
   for (auto const& [id, one] : files_) rows_[id] = one.text;
@@ -134,14 +137,13 @@ EDL_INLINE void run_list::search(std::string const& below, int depth) {
     // If the file system does not report an entry's type, opening it will show.
     if ((e->d_type == DT_DIR || e->d_type == DT_UNKNOWN) && !name.starts_with('.')) deeper.emplace_back(name);
   }
-  if (sweep) add_trials(below);
+  if (sweep) add_trials(below, end_of_file(path + "/" + std::string(sweep_name), longest_sweep));
   if (depth < depth_)
     for (std::string const& one : deeper) search(below.empty() ? one : below + "/" + one, depth + 1);
 }
 
-EDL_INLINE bool run_list::take(std::string_view below, std::string const& path) {
-  struct ::stat is{};
-  if (::lstat(path.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) return false;  // a link could lead anywhere
+/// The run of the history with this path; null: there are too many.
+EDL_INLINE run_list::file* run_list::named(std::string_view below, std::string const& path) {
   if (below == detail::usual_end) below = "";
   if (below.ends_with("/checkpoints")) below.remove_suffix(detail::usual_end.size() + 1);
   std::string const name = below.empty() ? "." : printable(below);
@@ -151,25 +153,100 @@ EDL_INLINE bool run_list::take(std::string_view below, std::string const& path) 
     return other != files_.end() && other->second.seen && other->second.path != path;
   };
   for (int n = 2; taken(); ++n) id = fmt::format("{} ({})", name, n);
-  if (!files_.contains(id) && files_.size() >= most) return true;
+  if (!files_.contains(id) && files_.size() >= most) return nullptr;
   file& one = files_[id];
-  std::int64_t const time = is.st_mtim.tv_sec * std::int64_t{1'000'000'000} + is.st_mtim.tv_nsec;
+  one.id = id;
   one.seen = true;
-  bool const same = one.path == path && one.size == std::uint64_t(is.st_size) && one.time == time;
-  if (!same || !one.hyperparameters)
-    one.hyperparameters = detail::hyperparameters_of(path.substr(0, path.find_last_of('/')));
-  if (same) return true;
-  one.path = path, one.size = std::uint64_t(is.st_size), one.time = time;
-  auto facts = detail::newest_of(end_of_file(path, detail::longest_end));
-  facts["id"] = id;
+  return &one;
+}
+
+EDL_INLINE void run_list::fill(file& one, std::string_view end) {
+  auto facts = detail::newest_of(end);
+  facts["id"] = one.id;
   one.text = facts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   one.text.pop_back();
+}
+
+EDL_INLINE bool run_list::take(std::string_view below, std::string const& path) {
+  struct ::stat is{};
+  if (::lstat(path.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) return false;  // a link could lead anywhere
+  file* const one = named(below, path);
+  if (!one) return true;
+  std::int64_t const time = is.st_mtim.tv_sec * std::int64_t{1'000'000'000} + is.st_mtim.tv_nsec;
+  bool const same = one->path == path && one->size == std::uint64_t(is.st_size) && one->time == time;
+  if (!same || !one->hyperparameters)
+    one->hyperparameters = detail::hyperparameters_of(path.substr(0, path.find_last_of('/')));
+  if (same) return true;
+  one->path = path, one->size = std::uint64_t(is.st_size), one->time = time;
+  fill(*one, end_of_file(path, detail::longest_end));
   return true;
 }
 
-EDL_INLINE void run_list::add_trials(std::string const& below) {
-  std::string const path = directory_ + "/" + below + "/" + std::string(detail::sweep_name);
-  std::string text = end_of_file(path, detail::longest_sweep);
+EDL_INLINE void run_list::search_bucket() {
+  using namespace detail;
+  std::map<std::string, std::string> histories, lists;                    // tags, by folder
+  std::map<std::string, std::map<std::uint64_t, std::string>> manifests;  // names, by folder and version
+  for (auto const& [name, tag] : place_.objects()) {
+    auto const slash = name.rfind('/');
+    std::string const below = slash == name.npos ? "" : name.substr(0, slash);
+    std::string_view const file = std::string_view(name).substr(slash + 1);  // or all
+    if (name.starts_with('.') || name.find("/.") != name.npos) continue;
+    bool const near = std::ranges::count(name, '/') <= depth_;
+    if (file == history_name && near) histories[below] = tag;
+    if (file == sweep_name && near) lists[below] = tag;
+    auto const outer = below.rfind('/');
+    std::string_view const folder = std::string_view(below).substr(outer + 1);
+    if (file != "manifest.json" || !folder.starts_with("version-")) continue;
+    std::uint64_t version = 0;
+    std::from_chars(folder.data() + 8, folder.data() + folder.size(), version);
+    manifests[outer == below.npos ? "" : below.substr(0, outer)][version] = name;
+  }
+  // Folders in that of a history are checkpoints.
+  auto const is_inner = [&](std::string const& below) {
+    if (!below.empty() && histories.contains("")) return true;
+    for (auto at = below.rfind('/'); at != below.npos && at > 0; at = below.rfind('/', at - 1))
+      if (histories.contains(below.substr(0, at))) return true;
+    return false;
+  };
+  auto const text_of = [&](std::string const& name, std::size_t longest) -> std::string {
+    try {
+      auto found = place_.read(name, longest);
+      return found ? std::move(found->content) : std::string();
+    } catch (storage_error const&) {
+      throw;
+    } catch (error const&) {  // it is too large, or damaged
+      return {};
+    }
+  };
+  for (auto const& [below, tag] : histories) {
+    if (is_inner(below)) continue;
+    std::string const name = (below.empty() ? "" : below + "/") + std::string(history_name);
+    file* const one = named(below, directory_ + "/" + name);
+    if (!one || (one->tag == tag && one->hyperparameters)) continue;
+    for (auto const& [version, of] : std::views::reverse(manifests[below])) try {
+        one->hyperparameters =
+            checkpoint::manifest_from_json(text_of(of, longest_manifest), of).hyperparameters;
+        break;
+      } catch (storage_error const&) {
+        throw;
+      } catch (error const&) {  // it is damaged, or stands for an attempt that must not be completed
+      }
+    if (one->tag == tag) continue;
+    std::string const text = text_of(name, longest_text);
+    one->path = directory_ + "/" + name, one->tag = tag;
+    fill(*one, std::string_view(text).substr(text.size() - std::min(text.size(), longest_end)));
+  }
+  for (auto const& [below, tag] : lists) {
+    if (is_inner(below)) continue;
+    sweep& one = sweeps_[below];
+    one.seen = true;
+    if (one.tag == tag) continue;
+    add_trials(below, text_of((below.empty() ? "" : below + "/") + std::string(sweep_name), longest_sweep));
+    one.tag = tag;
+  }
+}
+
+EDL_INLINE void run_list::add_trials(std::string const& below, std::string text) {
   sweep& one = sweeps_[below];
   one.seen = true;
   if (one.text == text) return;
@@ -192,7 +269,7 @@ EDL_INLINE std::string run_list::lines_of(std::string const& id) {
   auto const one = files_.find(id);
   if (one == files_.end()) return rows_.contains(id) ? "[]" : "";
   job_feed lines("run");
-  read_lines(one->second.path, lines);
+  read_lines(one->second.path, lines, place_);
   return lines.history();
 }
 
