@@ -215,8 +215,11 @@ void job::apply(fault const& of) {
     // These are nobody's end, and nobody is to be given up for them.
     case lose:
       ++applied_;
-      // A record that lacks ends the connection, and to have another takes many ways.
-      if (plan_.tls) touch(f.place), touch(f.other);
+      // A record that lacks ends the connection, and to have another takes many ways. After one message the
+      // call is repeated in 4 s, and must not fail again.
+      if (auto const before = std::exchange(losses_[{f.place, f.other}], world::now());
+          plan_.tls || (before > world::duration{} && world::now() - before < 6s))
+        touch(f.place), touch(f.other);
       world::swallow(f.place, f.other, 1);
       break;
     case old_end:
@@ -288,7 +291,8 @@ void job::part(fault const& f) {
       if (over_) return;
       // Steps since the cut that it has not written are lost with it.
       if (std::ranges::any_of(half, world::alive)) acknowledged_ = written_;
-      if (process const* const lost = at(old_at)) lost_master_ = lost->number;
+      if (process const* const lost = at(old_at); lost && std::ranges::find(half, lost->pid) != half.end())
+        lost_master_ = lost->number;
       for (world::pid const one : half)
         if (world::alive(one)) world::kill(one, SIGKILL);
       for (char const* name : {"", ".before", ".before.new"})

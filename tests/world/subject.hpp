@@ -143,8 +143,9 @@ class job {
     bool cut;
     std::chrono::milliseconds latency;
   };
-  std::list<disturbance> disturbances_;                  // of links, that last
-  std::map<std::string, world::duration> troubled_;      // places, until when
+  std::list<disturbance> disturbances_;                                    // of links, that last
+  std::map<std::string, world::duration> troubled_;                        // places, until when
+  std::map<std::pair<std::string, std::string>, world::duration> losses_;  // of messages, when: the last ones
   std::map<std::string, world::duration> absent_;        // places of who does nothing, until when
   world::duration secluded_{};                           // until then the master is to blame nobody
   world::duration disk_trouble_{};                       // until then, and a moment longer
