@@ -171,7 +171,8 @@ struct chain {
       // The original state: the forward pass has changed it.
       forward_args<T> const call{c.in,       c.out,        c.batch,
                                  c.x,        c.parameters, a.saved.subspan(m.state_at[I], c.state.size()),
-                                 results[I], c.saved,      c.narrow};
+                                 results[I], c.saved,      c.narrow,
+                                 c.frozen};
       pass<D> own = p.child(p.random, m.below(I, arena_of(p, a.saved, m.live[I])));
       forward_child(own, child_of{*this, a.in, at[I]}, std::get<I>(all), call);
       if (m.between[I + 1].bfloat16) p.device.store_bfloat16(call.y, std::as_writable_bytes(kepts[I]));
@@ -237,7 +238,7 @@ struct chain {
                                 scalars_of(std::size_t(some) * of.out.size(), of.narrow.out));
       auto size = of.batch;
       size.samples = some;
-      s.recompute(p, {of.in, of.out, size, x, of.parameters, {}, to, of.saved, of.narrow});
+      s.recompute(p, {of.in, of.out, size, x, of.parameters, {}, to, of.saved, of.narrow, of.frozen});
     }
   }
 

@@ -12,11 +12,15 @@ namespace edl::nn {
 template <class T>
 struct forward_shares {
   pass_size batch;
-  carver<T const> parameters;
+  carver<T const> parameters, frozen;
   carver<T> state, saved;
 
   explicit forward_shares(forward_args<T> const& a)
-      : batch(a.batch.of_sides(a.narrow)), parameters(a.parameters), state(a.state), saved(a.saved) {}
+      : batch(a.batch.of_sides(a.narrow)),
+        parameters(a.parameters),
+        frozen(a.frozen),
+        state(a.state),
+        saved(a.saved) {}
 
   /// Memory for the container itself.
   std::span<T> keep(shape s, bool narrow = false) {
@@ -28,7 +32,16 @@ struct forward_shares {
     return next(count(l, in), l.output(in), saved_by(l, in, batch), in, x, y);
   }
   forward_args<T> next(variable_counts n, shape out, std::size_t kept, shape in, view<T> x, std::span<T> y) {
-    return {in, out, batch, x, parameters.next(n.parameters), state.next(n.state), y, saved.aligned(kept)};
+    return {in,
+            out,
+            batch,
+            x,
+            parameters.next(n.parameters),
+            state.next(n.state),
+            y,
+            saved.aligned(kept),
+            {},
+            frozen.next(n.frozen)};
   }
 };
 
@@ -36,12 +49,13 @@ struct forward_shares {
 template <class T>
 struct backward_shares {
   pass_size batch;
-  carver<T const> parameters, state;
+  carver<T const> parameters, frozen, state;
   carver<T> gradients, saved;
 
   explicit backward_shares(backward_args<T> const& a)
       : batch(a.batch.of_sides(a.narrow)),
         parameters(a.parameters),
+        frozen(a.frozen),
         state(a.state),
         gradients(a.gradients),
         saved(a.saved) {}
@@ -65,7 +79,9 @@ struct backward_shares {
             state.next(n.state),
             {},
             gradients.next(n.parameters),
-            saved.aligned(kept)};
+            saved.aligned(kept),
+            {},
+            frozen.next(n.frozen)};
   }
 };
 

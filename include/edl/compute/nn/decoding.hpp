@@ -114,10 +114,10 @@ class decoding_model {
   using scalar = typename Device::scalar;
   static constexpr int places = Net.start.count, vocabulary = Net.body.output(Net.input).channels;
 
-  /// `variables`: those of the network, which must outlive this.
+  /// `variables`, `frozen`: those of the network, which must outlive this.
   decoding_model(typename Device::options const& o, decoding_size const& most, hyperparameter_view set,
-                 std::span<scalar> variables)
-      : device_(Device::open(o)), most_(most), set_(set), variables_(variables) {
+                 std::span<scalar> variables, view<scalar> frozen = {})
+      : device_(Device::open(o)), most_(most), set_(set), variables_(variables), frozen_(frozen) {
     workspace_ = buffer(device_, Net.body.workspace(one, pass_size(most.rows)));
     x_ = buffer(device_, std::size_t(most.rows));
     y_ = buffer(device_, std::size_t(most.rows) * std::size_t(vocabulary));
@@ -151,9 +151,16 @@ class decoding_model {
                                   set_};
     p.decoding = &all;
     auto const y = y_.span().first(n * std::size_t(vocabulary));
-    Net.body.forward(p, {one, Net.body.output(one), pass_size(int(n)), x_.span().first(n),
+    Net.body.forward(p, {one,
+                         Net.body.output(one),
+                         pass_size(int(n)),
+                         x_.span().first(n),
                          variables_.first(counts.parameters),
-                         variables_.subspan(counts.parameters, counts.state), y, workspace_.span()});
+                         variables_.subspan(counts.parameters, counts.state),
+                         y,
+                         workspace_.span(),
+                         {},
+                         frozen_});
     return y;
   }
 
@@ -164,6 +171,7 @@ class decoding_model {
   decoding_size most_;
   hyperparameter_view set_;
   std::span<scalar> variables_;
+  view<scalar> frozen_;
   buffer workspace_, x_, y_, cache_;
 };
 

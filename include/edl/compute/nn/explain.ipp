@@ -27,9 +27,10 @@ EDL_INLINE void write_line(std::ostream& to, step_line const& l) {
 }
 
 EDL_INLINE void write_memory(std::ostream& to, model_memory const& m) {
-  to << fmt::format("memory, MB: variables {}, gradients {}, activations {}, scratch {}, in all {}\n",
-                    megabytes(m.variables), megabytes(m.gradients), megabytes(m.activations),
-                    megabytes(m.scratch), megabytes(m.total()));
+  to << fmt::format("memory, MB: variables {}{}, gradients {}, activations {}, scratch {}, in all {}\n",
+                    megabytes(m.variables), m.frozen > 0 ? " and frozen " + megabytes(m.frozen) : "",
+                    megabytes(m.gradients), megabytes(m.activations), megabytes(m.scratch),
+                    megabytes(m.total()));
 }
 
 }  // namespace edl::nn::detail

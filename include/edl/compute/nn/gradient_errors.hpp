@@ -41,8 +41,9 @@ struct lone_layer {
   variable_counts counts = count(whole, in);
   vector x = numbers(std::size_t(batch) * in.size(), 1), y = vector(std::size_t(batch) * out.size()),
          dy = numbers(y.size(), 2), dx = vector(x.size()), parameters = numbers(counts.parameters, 3),
-         gradients = vector(counts.parameters), state = vector(counts.state, 0.7),
-         saved = vector(saved_by(whole, in, batch)), scratch = vector(scratch_of(whole, in, batch));
+         frozen = numbers(counts.frozen, 4), gradients = vector(counts.parameters),
+         state = vector(counts.state, 0.7), saved = vector(saved_by(whole, in, batch)),
+         scratch = vector(scratch_of(whole, in, batch));
   basic_cpu<double> cpu{};
 
   /// In (-1, 1), the same in every run.
@@ -58,7 +59,7 @@ struct lone_layer {
     std::ranges::fill(saved, poison);
     std::ranges::fill(scratch, poison);
     pass<basic_cpu<double>> p{cpu, mode, random, scratch};
-    whole.forward(p, {in, out, batch, x, parameters, state, y, saved});
+    whole.forward(p, {in, out, batch, x, parameters, state, y, saved, {}, frozen});
   }
 
   void backward(bool with_dx = true) {
@@ -67,8 +68,19 @@ struct lone_layer {
     std::ranges::fill(scratch, poison);
     pass<basic_cpu<double>> p{cpu, mode, random, scratch};
     auto spent = dy;  // a layer may overwrite it
-    whole.backward(p, {in, out, batch, x, y, spent, parameters, state,
-                       with_dx ? std::span(dx) : std::span<double>(), gradients, saved});
+    whole.backward(p, {in,
+                       out,
+                       batch,
+                       x,
+                       y,
+                       spent,
+                       parameters,
+                       state,
+                       with_dx ? std::span(dx) : std::span<double>(),
+                       gradients,
+                       saved,
+                       {},
+                       frozen});
   }
 
   /// Σ y · dy: its derivatives are what `backward` computes.

@@ -20,12 +20,13 @@
 
 namespace edl::nn {
 
-/// One variable of a layer, trained or carried (running means).
+/// One variable of a layer: trained, carried (running means), or frozen (`frozen_layer`).
 struct variable_spec {
   std::string_view name;  ///< within the layer, e.g. "kernel"
   extents dims;
   initializer initial = constant{0};
   bool trained = true;
+  bool frozen = false;  ///< not in the arena, and not trained
 };
 
 /// Observes the progress of a backward pass: `tell(first)` is called when all gradients from number `first`
@@ -103,6 +104,7 @@ struct forward_args {
   std::span<T> y;        ///< (batch, out)
   std::span<T> saved;    ///< kept for `backward`
   bfloat16_io narrow{};  ///< of x and y; only if the layer supports it
+  view<T> frozen{};      ///< values of frozen variables, in the same order
 };
 
 /// Data of a backward pass after a forward pass over the same samples.
@@ -117,6 +119,7 @@ struct backward_args {
   std::span<T> gradients;  ///< to be overwritten; as long as `parameters`
   std::span<T> saved;      ///< as `forward` left it
   bfloat16_io narrow{};    ///< of x and dx, of y and dy, as in `forward`
+  view<T> frozen{};
 };
 
 /// A layer is a value: options in, shapes out. It owns no memory and knows no device. Besides these two
@@ -187,6 +190,16 @@ constexpr bool reads_y = [] {
     return bool(L::reads_y);
   else
     return true;
+}();
+
+/// Whether a layer's `backward` can leave out the gradients of its variables; it then gets no memory for
+/// them.
+template <layer L>
+constexpr bool skips_gradients = [] {
+  if constexpr (requires { L::skips_gradients; })
+    return bool(L::skips_gradients);
+  else
+    return false;
 }();
 
 /// Whether a layer's result may be recomputed for the backward pass instead of being stored. Such a layer
@@ -292,16 +305,17 @@ constexpr void for_each_variable(L const& l, shape in, Visit&& visit) {
     l.variables(in, variable_visitor{visit});
 }
 
-/// Numbers of trained and carried elements of a layer.
+/// Numbers of trained, carried and frozen elements of a layer.
 struct variable_counts {
-  std::size_t parameters = 0, state = 0;
+  std::size_t parameters = 0, state = 0, frozen = 0;
 };
 
 template <layer L>
 constexpr variable_counts count(L const& l, shape in) {
   variable_counts n;
-  for_each_variable(l, in,
-                    [&](variable_spec const& v) { (v.trained ? n.parameters : n.state) += v.dims.size(); });
+  for_each_variable(l, in, [&](variable_spec const& v) {
+    (v.frozen ? n.frozen : v.trained ? n.parameters : n.state) += v.dims.size();
+  });
   return n;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "edl/compute/nn/adapted.hpp"
 #include "edl/compute/nn/inputs.hpp"
 #include "edl/compute/nn/layer/activations.hpp"
 #include "edl/compute/nn/layer/apply.hpp"

@@ -80,7 +80,7 @@ constexpr double work_of(L const& l, shape in) {
       return true;
     });
   else if constexpr (!takes_ids<L>)  // which finds rows
-    all += double(count(l, in).parameters) * out.height * out.width;
+    all += double(count(l, in).parameters + count(l, in).frozen) * out.height * out.width;
   return all;
 }
 

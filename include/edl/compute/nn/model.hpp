@@ -29,6 +29,9 @@ struct model_options {
   hyperparameter_view set{};                   ///< must outlive the model
   /// Variables to predict with, which must outlive the model: it then has none of its own, and no gradients.
   std::span<typename Device::scalar> predicts_with{};
+  /// Values of the frozen variables, in host memory, which must outlive the model. Empty: drawn from the
+  /// seed.
+  view<typename Device::scalar> frozen{};
   /// Largest value of `memory().total()` in bytes: the backward pass recomputes results where that saves
   /// enough, with bitwise equal results. 0: no limit. On processors only.
   std::size_t memory_budget = 0;
@@ -36,9 +39,9 @@ struct model_options {
 
 /// The memory of a model, in bytes.
 struct model_memory {
-  std::size_t variables = 0, gradients = 0, activations = 0, scratch = 0;
+  std::size_t variables = 0, gradients = 0, activations = 0, scratch = 0, frozen = 0;
 
-  constexpr std::size_t total() const { return variables + gradients + activations + scratch; }
+  constexpr std::size_t total() const { return variables + gradients + activations + scratch + frozen; }
 };
 
 namespace nn::detail {
@@ -85,7 +88,8 @@ class model {
 
   static constexpr shape input = Net.input;
   static constexpr shape output = fits() ? Net.body.output(Net.input) : shape{};
-  static constexpr std::size_t parameter_count = counts.parameters, state_count = counts.state;
+  static constexpr std::size_t parameter_count = counts.parameters, state_count = counts.state,
+                               frozen_count = counts.frozen;
   static constexpr bool has_input_gradient = nn::table_ids(Net.start) > 0;  ///< it trains rows of tables
 
   /// Allocates everything and draws the variables from the seed. Throws edl::error if max_batch < 1, and
@@ -106,6 +110,7 @@ class model {
     }
     workspace_ = buffer(device_, Net.body.workspace(input, size_of(max_batch_)));
     y_ = buffer(device_, batch * output.size());
+    take_frozen(o);
     if (!o.predicts_with.empty()) {
       constexpr std::size_t n = parameter_count + state_count;
       nn::detail::check_range(0, n, o.predicts_with.size());
@@ -122,6 +127,8 @@ class model {
 
   /// Names, extents and offsets of the variables.
   static parameter_layout layout() { return nn::layout_of(Net.body, input); }
+  /// Those of the frozen ones, which lie apart.
+  static parameter_layout frozen_layout() { return nn::frozen_layout_of(Net.body, input); }
 
   std::span<scalar> variables() { return all_; }
   std::span<scalar> parameters() { return variables().first(parameter_count); }
@@ -147,6 +154,12 @@ class model {
     nn::draw(Net.body, input, random_stream{mix(seed, 0)}, first, range);
   }
 
+  /// Draws the frozen variables.
+  static void initialise_frozen(std::uint64_t seed, std::span<scalar> all) {
+    nn::detail::check_range(0, all.size(), frozen_count);
+    nn::draw(Net.body, input, random_stream{mix(seed, 0)}, 0, all, true);
+  }
+
   /// The network's outputs for `batch` samples, valid until the next pass. In training, it updates the state,
   /// and draws from the stream of `step`. `of`: the extents of these samples. They may be smaller than the
   /// network's input if its variables are the same (`nn::planned_length`).
@@ -162,7 +175,8 @@ class model {
     if (!as_before) make_room();
     auto p = pass();
     auto const y = y_.span().first(std::size_t(batch) * out_.size());
-    Net.body.forward(p, {in_, out_, size_of(batch), x, parameters(), state(), y, workspace_.span()});
+    Net.body.forward(
+        p, {in_, out_, size_of(batch), x, parameters(), state(), y, workspace_.span(), {}, frozen_});
     return y;
   }
 
@@ -181,9 +195,19 @@ class model {
     nn::gradient_watch<scalar> const watch{gradients_.span().data(), ready};
     if (ready) p.watch = &watch;
     view<scalar> const y = y_.span().first(std::size_t(batch) * out_.size());
-    Net.body.backward(p,
-                      {in_, out_, size_of(batch), x, y, output_gradient(), parameters(), state(),
-                       dx_.span().first(has_input_gradient ? x.size() : 0), gradients(), workspace_.span()});
+    Net.body.backward(p, {in_,
+                          out_,
+                          size_of(batch),
+                          x,
+                          y,
+                          output_gradient(),
+                          parameters(),
+                          state(),
+                          dx_.span().first(has_input_gradient ? x.size() : 0),
+                          gradients(),
+                          workspace_.span(),
+                          {},
+                          frozen_});
   }
 
   /// The gradient of the last `backward` with respect to its `x`; empty without `has_input_gradient`.
@@ -197,7 +221,7 @@ class model {
     std::size_t const saved = nn::saved_by(Net.body, input, most);
     return {(parameter_count + state_count) * s, parameter_count * s,
             (saved + std::size_t(most) * (2 * output.size() + (has_input_gradient ? input.size() : 0))) * s,
-            (Net.body.workspace(input, most) - saved) * s};
+            (Net.body.workspace(input, most) - saved) * s, frozen_count * s};
   }
   model_memory memory() const { return memory(size_of(max_batch_)); }
 
@@ -218,6 +242,21 @@ class model {
  private:
   using buffer = device_buffer<scalar>;
 
+  void take_frozen([[maybe_unused]] options const& o) {
+    if constexpr (frozen_count > 0) {
+      if (!o.frozen.empty()) nn::detail::check_range(0, frozen_count, o.frozen.size());
+      if (!o.frozen.empty() && device_->in_host_memory()) {
+        frozen_ = o.frozen.first(frozen_count);
+        return;
+      }
+      std::vector<scalar> drawn(o.frozen.empty() ? frozen_count : 0);
+      initialise_frozen(o.seed, drawn);
+      own_frozen_ = buffer(device_, frozen_count);
+      device_->write(o.frozen.empty() ? view<scalar>(drawn) : o.frozen.first(frozen_count),
+                     own_frozen_.span());
+      frozen_ = own_frozen_.span();
+    }
+  }
   nn::pass_size size_of(int batch) const { return plan_.of({batch, keep_, narrow_}); }
   /// Exact products, or a shape that is divided differently, may need more than was planned.
   void make_room() {
@@ -240,8 +279,9 @@ class model {
   hyperparameter_view set_;
   mode mode_ = mode::training;
   nn::trace* trace_ = nullptr;
-  buffer variables_, gradients_, workspace_, y_, dy_, dx_;
+  buffer variables_, gradients_, workspace_, y_, dy_, dx_, own_frozen_;
   std::span<scalar> all_;  // of the variables
+  view<scalar> frozen_;
 };
 
 }  // namespace edl

@@ -39,8 +39,12 @@ class naming {
   void leave();
   void add(variable_spec const& v);
 
-  /// The layout of all added variables: parameters first. Throws edl::error if two have one name.
+  /// The layout of all added variables but frozen ones: parameters first. Throws edl::error if two variables
+  /// have one name.
   parameter_layout lay_out() const;
+
+  /// The layout of the frozen ones, apart, as parameters.
+  parameter_layout lay_out_frozen() const;
 
  private:
   struct level {
@@ -50,7 +54,7 @@ class naming {
   struct named {
     std::string name;
     extents dims;
-    bool trained;
+    bool trained, frozen;
   };
 
   std::string path_;

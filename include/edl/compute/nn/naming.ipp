@@ -30,7 +30,7 @@ EDL_INLINE void naming::leave() {
 }
 
 EDL_INLINE void naming::add(variable_spec const& v) {
-  all_.push_back({path_ + std::string(v.name), v.dims, v.trained});
+  all_.push_back({path_ + std::string(v.name), v.dims, v.trained, v.frozen});
 }
 
 EDL_INLINE parameter_layout naming::lay_out() const {
@@ -41,14 +41,25 @@ EDL_INLINE parameter_layout naming::lay_out() const {
     throw error("two variables of the network are called " + std::string(*twin) +
                 ": give a layer another name (nn::named, nn::shared)");
   parameter_layout l;
-  for (named const& n : all_) (n.trained ? l.parameters : l.state) += n.dims.size();
   std::size_t next = 0;
-  for (bool const trained : {true, false})
+  for (bool const trained : {true, false}) {
     for (named const& n : all_)
-      if (n.trained == trained) {
+      if (!n.frozen && n.trained == trained) {
         l.variables.push_back({n.name, n.dims, next});
         next += n.dims.size();
       }
+    (trained ? l.parameters : l.state) = next - l.parameters;
+  }
+  return l;
+}
+
+EDL_INLINE parameter_layout naming::lay_out_frozen() const {
+  parameter_layout l;
+  for (named const& n : all_)
+    if (n.frozen) {
+      l.variables.push_back({n.name, n.dims, l.parameters});
+      l.parameters += n.dims.size();
+    }
   return l;
 }
 

@@ -285,16 +285,28 @@ parameter_layout layout_of(L const& l, shape in) {
   return names.lay_out();
 }
 
-/// Draws the elements [first, first + to.size()) of a layer's variables, in the order of the arena.
+/// Those of its frozen variables.
+template <layer L>
+parameter_layout frozen_layout_of(L const& l, shape in) {
+  naming names;
+  detail::name_variables(l, in, names);
+  return names.lay_out_frozen();
+}
+
+/// Draws the elements [first, first + to.size()) of a layer's variables, in the order of the arena, or of its
+/// frozen ones.
 template <layer L, class T>
-void draw(L const& l, shape in, random_stream const& random, std::size_t first, std::span<T> to) {
-  std::size_t offset[2] = {0, count(l, in).parameters};  // of the next one: a parameter, a state
+void draw(L const& l, shape in, random_stream const& random, std::size_t first, std::span<T> to,
+          bool frozen = false) {
+  std::size_t offset[2] = {0, frozen ? 0 : count(l, in).parameters};  // of the next one: a parameter, a state
   std::uint64_t index = 0;
   std::size_t const last = first + to.size();
   for_each_variable(l, in, [&](variable_spec const& v) {
-    std::size_t const begin = offset[!v.trained], end = begin + v.dims.size();
-    offset[!v.trained] = end;
     auto const own = random.child(index++);
+    if (v.frozen != frozen) return;
+    bool const carried = !v.trained && !v.frozen;
+    std::size_t const begin = offset[carried], end = begin + v.dims.size();
+    offset[carried] = end;
     std::size_t const from = begin > first ? begin : first, until = end < last ? end : last;
     if (from < until) fill(v.initial, v.dims, own, from - begin, to.subspan(from - first, until - from));
   });

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ranges>
 
 #include "edl/compute/device/geometry.hpp"
+#include "edl/compute/nn/adaptable.hpp"
 #include "edl/compute/nn/carve.hpp"
 #include "edl/compute/nn/layer.hpp"
 
@@ -49,7 +51,7 @@ struct attention {
   initializer kernel_initializer = glorot_uniform{};
 
   static constexpr std::string_view name = "attention";
-  static constexpr bool reads_y = false, knows_padding = true;
+  static constexpr bool reads_y = false, knows_padding = true, skips_gradients = true;
 
   constexpr fit check(shape in) const {
     if (heads < 1 || in.channels % heads != 0 || !dropout.is_in(0, 1)) return fit::option_out_of_range;
@@ -106,17 +108,30 @@ struct attention {
         visit((1 + part) * c + head * width, c + part * shared + head / group() * width, width);
   }
 
-  template <class D>
-  void forward(pass<D>& p, forward_args<typename D::scalar> const& a) const {
+  /// What adapters may be added to: the kernel's columns, and the kernel of the result.
+  constexpr std::array<adaptable, 4> adaptables(shape in) const {
+    int const c = in.channels, shared = c / int(group()), n = c + 2 * shared;
+    return {{{"query", "query_lora_a", "query_lora_b", 0, c, 0, c, 0, n},
+             {"key", "key_lora_a", "key_lora_b", 0, c, c, shared, 0, n},
+             {"value", "value_lora_a", "value_lora_b", 0, c, c + shared, shared, 0, n},
+             {"output", "output_lora_a", "output_lora_b", 1, c, 0, c,
+              (std::size_t(c) + use_bias) * std::size_t(n) + std::size_t(qk_norm ? 2 * c / heads : 0), c}}};
+  }
+
+  /// Calls more(product, rows, x, y, stride) after each of its two products.
+  template <class D, class More = no_addition>
+  void forward(pass<D>& p, forward_args<typename D::scalar> const& a, More const& more = {}) const {
     auto const c = std::size_t(a.in.channels), rows = a.x.size() / c;
     parts w(*this, c, a.parameters);
     kept s(*this, a);
     if (group() == 1) {
       p.device.dense_forward(rows, c, 3 * c, activation::none, a.x, w.kernel, w.bias, s.qkv);
+      more(0, rows, a.x, s.qkv, 3 * c);
     } else {
       std::size_t const n = projected(c);
       auto const own = p.scratch.first(rows * n);
       p.device.dense_forward(rows, c, n, activation::none, a.x, w.kernel, w.bias, own);
+      more(0, rows, a.x, own, n);
       for (std::size_t row = 0; row < rows; ++row)
         each_run(c, [&](std::size_t to, std::size_t from, std::size_t count) {
           std::copy_n(own.data() + row * n + from, count, s.qkv.data() + row * 3 * c + to);
@@ -136,9 +151,11 @@ struct attention {
     else
       p.device.masked_attention_forward(geometry(a.in), a.batch, mask, s.qkv, s.heads, s.sums);
     p.device.dense_forward(rows, c, c, activation::none, s.heads, w.output_kernel, w.output_bias, a.y);
+    more(1, rows, s.heads, a.y, c);
   }
-  template <class D>
-  void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {
+  /// Calls more(product, rows, x, dy, stride, dx) after the gradients of each product, the last one first.
+  template <class D, class More = no_addition>
+  void backward(pass<D>& p, backward_args<typename D::scalar> const& a, More const& more = {}) const {
     auto const c = std::size_t(a.in.channels), rows = a.x.size() / c;
     parts w(*this, c, a.parameters);
     parts d(*this, c, a.gradients);
@@ -147,6 +164,7 @@ struct attention {
     auto const dheads = memory.aligned(a.x.size());
     p.device.dense_backward(rows, c, c, s.heads, w.output_kernel, a.dy, dheads, d.output_kernel,
                             d.output_bias);
+    more(1, rows, s.heads, a.dy, c, dheads);
     if (auto const mask = mask_of(p, a.in); mask.none())
       p.device.attention_backward(geometry(a.in), a.batch, s.heads, dheads, s.sums, s.qkv);
     else
@@ -166,8 +184,10 @@ struct attention {
         for (std::size_t i = 0; i < n; ++i) slope[i] = factor * (slope[i] * gain[i] - x[i] * along);
       });
     }
-    if (group() == 1)
-      return p.device.dense_backward(rows, c, 3 * c, a.x, w.kernel, s.qkv, a.dx, d.kernel, d.bias);
+    if (group() == 1) {
+      p.device.dense_backward(rows, c, 3 * c, a.x, w.kernel, s.qkv, a.dx, d.kernel, d.bias);
+      return more(0, rows, a.x, s.qkv, 3 * c, a.dx);
+    }
     std::size_t const n = projected(c);
     auto const own = memory.aligned(rows * n);
     std::ranges::fill(own, 0);
@@ -176,6 +196,7 @@ struct attention {
         for (std::size_t i = 0; i < count; ++i) own[row * n + to + i] += s.qkv[row * 3 * c + from + i];
       });
     p.device.dense_backward(rows, c, n, a.x, w.kernel, own, a.dx, d.kernel, d.bias);
+    more(0, rows, a.x, own, n, a.dx);
   }
 
   constexpr attention_geometry geometry(shape in) const { return geometry(in, in.height * in.width); }
@@ -212,12 +233,13 @@ struct attention {
     return std::size_t(batch) * std::size_t(heads) * std::size_t(in.height * in.width);
   }
 
-  /// The variables, or their gradients.
+  /// The variables, or their gradients, which may be left out.
   template <class Span>
   struct parts {
     Span kernel, bias, norms, output_kernel, output_bias;
 
     parts(attention const& of, std::size_t c, Span all) {
+      if (all.empty()) return;
       carver next(all);
       kernel = next.next(c * of.projected(c));
       bias = next.next(of.use_bias ? of.projected(c) : 0);

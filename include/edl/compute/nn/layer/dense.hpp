@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include "edl/compute/device/activation.hpp"
 #include "edl/compute/device/exact_products.hpp"
+#include "edl/compute/nn/adaptable.hpp"
 #include "edl/compute/nn/carve.hpp"
 #include "edl/compute/nn/layer.hpp"
 
@@ -32,7 +35,7 @@ struct dense {
     if (use_bias) visit(variable_spec{"bias", {units}, bias_initializer});
   }
 
-  static constexpr bool activates = true, reads_y = false;
+  static constexpr bool activates = true, reads_y = false, skips_gradients = true;
   constexpr bfloat16_io narrows(shape) const { return {!float32, false}; }
 
   template <class D>
@@ -50,9 +53,14 @@ struct dense {
     carver parameters(a.parameters);
     carver gradients(a.gradients);
     auto const w = parameters.next(inputs(a.in) * std::size_t(units));
-    auto const dw = gradients.next(w.size());
+    auto const dw = gradients.next(a.gradients.empty() ? 0 : w.size());
     p.device.dense_backward(rows(a.in, a.batch), inputs(a.in), std::size_t(units), a.x, w, a.dy, a.dx, dw,
                             gradients.rest(), a.narrow.in);
+  }
+
+  /// What an adapter may be added to.
+  constexpr std::array<adaptable, 1> adaptables(shape in) const {
+    return {{{.inputs = int(inputs(in)), .outputs = units, .stride = units}}};
   }
 
   /// The product's rows, and the inputs of each output.

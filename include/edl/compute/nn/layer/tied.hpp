@@ -68,22 +68,28 @@ struct tied_chain : chain<Layers...> {
     a.out = out, a.y = h;
     body::forward(p, a);
     auto const rows = h.size() / width();
-    p.device.dense_backward(rows, vocabulary(), width(), {}, a.parameters.first(size()), h, y, {}, {});
+    p.device.dense_backward(rows, vocabulary(), width(), {}, rows_of_table(a), h, y, {}, {});
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> a) const {
     shape const out = body::output(a.in);
     auto const [h, dh] = own_parts(a, out);
     auto const rows = h.size() / width();
-    if (!a.gradients.empty())  // to which the embedding adds
+    if (!frozen && !a.gradients.empty())  // to which the embedding adds
       p.device.dense_backward(rows, vocabulary(), width(), a.dy, {}, h, {}, a.gradients.first(size()), {});
-    p.device.dense_forward(rows, vocabulary(), width(), activation::none, a.dy, a.parameters.first(size()),
-                           {}, dh);
+    p.device.dense_forward(rows, vocabulary(), width(), activation::none, a.dy, rows_of_table(a), {}, dh);
     a.out = out, a.y = h, a.dy = dh;
     body::backward(p, a);
   }
 
  private:
+  /// The embedding is frozen.
+  static constexpr bool frozen = requires { requires body::template child<0>::is_frozen; };
+
+  template <class Args>
+  auto rows_of_table(Args const& a) const {
+    return (frozen ? a.frozen : a.parameters).first(size());
+  }
   constexpr embedding const& table() const { return std::get<0>(this->layers); }
   constexpr std::size_t vocabulary() const { return std::size_t(table().vocabulary); }
   constexpr std::size_t width() const { return std::size_t(table().width); }
