@@ -98,4 +98,50 @@ TEST_CASE("what cannot be done is said, and leaves no file") {
   CHECK(support::has(why({"--tokenizer=" + tokenizer, dir.path()}), "is not a regular file"));
 }
 
+TEST_CASE("conversations become records, whose labels are in answers alone") {
+  support::scratch const dir;
+  std::string const tokenizer = dir / "tokenizer.json", out = dir / "a.recordio";
+  std::string const chats = support::write(dir / "a.jsonl",
+                                           "{\"prompt\":\"ab\",\"completion\":\"c\"}\n\n"
+                                           "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},"
+                                           "{\"role\":\"assistant\",\"content\":\"y\"}]}\n"
+                                           "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}\n"),
+                    damaged = support::write(
+                        dir / "b.jsonl", "\n{\"prompt\":\"a\"}\n{\"prompt\":\"a\",\"completion\":\"b\"}\n");
+  REQUIRE(run({"data", "train-tokenizer", "--vocab_size=259", "--special_tokens=<|im_start|>,<|im_end|>",
+               "--output=" + tokenizer, chats})
+              .code == 0);
+  auto const with = [&](edl::tool::words more) {
+    edl::tool::words line{"data", "tokenize", "--tokenizer=" + tokenizer, "--output=" + out};
+    line.insert(line.end(), more.begin(), more.end());
+    return run(line);
+  };
+  auto const made = with({"--instructions=chatml", chats});
+  CAPTURE(made.err);
+  CHECK(made.code == 0);
+  CHECK(support::has(made.out, "2 records of "));
+  CHECK(support::has(made.out, ", 4 of them in answers: "));
+  CHECK(support::has(made.err, "1 conversation is left out: no answer within the first 1024 tokens"));
+  auto const all = edl::data::open_source(out);
+  edl::example record;
+  all->open()->read(0, 0, record);
+  auto const ids = record.integer_values("tokens"), next = record.integer_values("labels");
+  CHECK(std::vector<std::int64_t>(ids.begin(), ids.end()) == std::vector<std::int64_t>{'a', 'b', 'c'});
+  REQUIRE(next.size() == 3);
+  CHECK(next[0] == -1);
+  CHECK(next[1] == 'c');
+  CHECK(edl::tokens::tokenizer::from_file(tokenizer).decode(std::vector{edl::tokens::token_id(next[2])}) ==
+        "<|im_end|>");
+  CHECK(support::has(with({"--instructions=chatml", "--length=3", chats}).out, "1 record of 3 tokens"));
+
+  CHECK(support::has(with({"--instructions=chatml", damaged}).err,
+                     "b.jsonl:2: the line has no text 'completion'"));
+  auto const skipped = with({"--instructions=chatml", "--skip_damaged=true", damaged});
+  CHECK(skipped.code == 0);
+  CHECK(support::has(skipped.err, "1 damaged line is skipped"));
+  CHECK(support::has(with({"--instructions=llama3", chats}).err, "has no token <|begin_of_text|>"));
+  CHECK(support::has(with({"--instructions=plain", chats}).err,
+                     "a.jsonl:3: 'messages' need the style of a chat"));
+}
+
 }  // namespace tokenize_test

@@ -52,6 +52,7 @@
 #include "edl/job/train/local/dry_run.hpp"
 #include "edl/job/train/local/local.hpp"
 #include "edl/job/train/observe/metric_history.hpp"
+#include "edl/job/train/setup/base_model.hpp"
 #include "edl/job/train/setup/onnx_model.hpp"
 #include "edl/job/train/setup/records.hpp"
 #include "edl/job/train/setup/setup.hpp"
@@ -198,7 +199,6 @@ inline std::vector<train::trained_note> take_trained(train::program& p, job cons
 
 /// Prints the names to which --freeze, --rates and weight_names refer.
 inline void print_variables(std::ostream& to, parameter_layout const& of, std::string const& frozen) {
-  fmt::print(to, "variables\n");
   for (std::size_t i = 0; i < of.variables.size(); ++i) {
     edl::variable const& v = of.variables[i];
     fmt::print(to, "  {:<44} ({}){}\n", v.name,
@@ -254,7 +254,9 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
   }
   if (a.job.explain_plan) {
     for (auto const& note : trained) fmt::print(stderr, "{}: {}\n", name, printable(note.text));
+    fmt::print(std::cout, "variables\n");
     print_variables(std::cout, p.layout, a.job.training.freeze);
+    if (p.adapted) print_variables(std::cout, p.adapted->frozen, "*");
     p.explain(std::cout, train::trainer_options_of(a.job, p, std::max(1, a.job.processes.num_workers), 0));
     return 0;
   }
@@ -289,6 +291,7 @@ inline int run_role(train::program& p, std::string const& name, std::vector<std:
     for (auto const& note : trained) log.log(note.taken ? severity::info : severity::warning, note.text);
   }
   try {
+    if (s.role != "ps" && !starts_others) train::read_base(p, a.job, log);
     if (s.role == "master") return run_master(p, a, s, log, stop, status_sink_of(s, terminal));
     if (s.role == "ps") return run_server(p, a, s, log, stop);
     if (s.role == "worker") return run_worker(p, a, s, log, stop);

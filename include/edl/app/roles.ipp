@@ -253,7 +253,7 @@ struct worker_process {
     self.computes_as(kind);
     self.began_with(disk, network);
     pass_on(notices, self);
-    self.started_with(train::shared_flags(j, true));
+    self.started_with(train::shared_flags(j, true, &p));
   }
 };
 

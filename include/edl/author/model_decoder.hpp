@@ -21,7 +21,8 @@ class model_decoder final : public train::decoder {
       : train::decoder(network::vocabulary, network::places,
                        network::cache_size(o.sequences) * sizeof(float)),
         set_(set),
-        network_(o.on, {.rows = o.rows, .sequences = o.sequences}, hyperparameter_view(set_), o.variables) {}
+        network_(o.on, {.rows = o.rows, .sequences = o.sequences}, hyperparameter_view(set_), o.variables,
+                 o.frozen) {}
 
   view<float> decode(std::span<std::int32_t const> ids, std::span<sequence_place const> rows) override {
     return network_(ids, rows);

@@ -155,6 +155,7 @@ class model_learner final : public train::learner {
               .keep = o.keep,
               .set = hyperparameter_view(set_),
               .predicts_with = o.predicts_with,
+              .frozen = o.frozen,
               .memory_budget = o.memory_budget}) {
     detail::check_options<Model>(set_);
     detail::check_names<Model>();

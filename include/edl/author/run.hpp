@@ -17,6 +17,7 @@
 #include "edl/author/prepare.hpp"
 #include "edl/author/programs.hpp"
 #include "edl/compute/device/any_device.hpp"
+#include "edl/compute/nn/adapted.hpp"
 #include "edl/compute/nn/explain.hpp"
 #include "edl/compute/nn/input_place.hpp"
 #include "edl/compute/onnx/network.hpp"
@@ -50,10 +51,28 @@ onnx::output_names head_names() {
   return names;
 }
 
+/// Describes the adapters of a network and its frozen variables.
+template <class Model>
+void describe_adapters(train::program& p) {
+  static constexpr auto& net = Model::network;
+  checkpoint::adapted_model& of = p.adapted.emplace();
+  of.frozen = model<Model::network, any_device>::frozen_layout();
+  if constexpr (model_traits<Model>::names_weights)
+    of.weight_names.assign(std::begin(Model::weight_names), std::end(Model::weight_names));
+  nn::low_rank const how = nn::adapters_of(net.body, net.input);
+  of.rank = how.rank, of.alpha = how.alpha;
+  of.merge = [](view<float> adapters, std::span<float> frozen) {
+    nn::merge_adapters(net.body, net.input, adapters, frozen);
+  };
+  of.name_adapters(p.layout);
+  p.weight_names = of.adapter_names;
+}
+
 template <class Model>
 void describe(train::program& p, hyperparameters_of<Model> const& set) {
   using network = model<Model::network, any_device>;
   p.layout = network::layout();
+  if constexpr (network::frozen_count > 0) describe_adapters<Model>(p);
   p.embeddings = sparse::embedding_layout_of(Model::network.start);
   p.layout.tables = p.embeddings.tables;
   p.input = network::input;
@@ -82,12 +101,13 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
     return nn::explain<Model::network>(to, *train::open_device(o, is_portable<Model>), {o.max_batch, o.keep},
                                        o.memory_budget);
   };
-  p.to_onnx = [set](onnx::graph& to) {
-    to.set(hyperparameter_view(set));
-    if constexpr (model_traits<Model>::averages)
-      to.note("left_out", "test-time augmentation: `predict` averages its views");
-    onnx::add_network(to, Model::network, head_names<typename model_traits<Model>::loss_type>());
-  };
+  if constexpr (network::frozen_count == 0)
+    p.to_onnx = [set](onnx::graph& to) {
+      to.set(hyperparameter_view(set));
+      if constexpr (model_traits<Model>::averages)
+        to.note("left_out", "test-time augmentation: `predict` averages its views");
+      onnx::add_network(to, Model::network, head_names<typename model_traits<Model>::loss_type>());
+    };
   p.feed = [](example const& record, mode m) {
     std::vector<float> row(single_feed<Model>::size);
     single_feed<Model>()(record, m, row);
@@ -95,7 +115,7 @@ void describe(train::program& p, hyperparameters_of<Model> const& set) {
   p.initialise = [](std::uint64_t seed, std::size_t first, std::span<float> values) {
     network::initialise(seed, first, values);
   };
-  if constexpr (model_traits<Model>::names_weights)
+  if constexpr (model_traits<Model>::names_weights && network::frozen_count == 0)
     p.weight_names.assign(std::begin(Model::weight_names), std::end(Model::weight_names));
   if constexpr (requires { Model::class_names; }) {
     static_assert(std::size(Model::class_names) == std::max<std::size_t>(network::output.size(), 2),

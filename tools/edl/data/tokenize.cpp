@@ -16,9 +16,11 @@
 
 #include "edl/compute/data/directory.hpp"
 #include "edl/compute/data/format/example.hpp"
+#include "edl/compute/data/format/record_file.hpp"
 #include "edl/compute/data/format/text_file.hpp"
 #include "edl/compute/data/format/token_file.hpp"
 #include "edl/compute/data/source.hpp"
+#include "edl/compute/tokens/conversation.hpp"
 #include "edl/compute/tokens/pattern.hpp"
 #include "edl/compute/tokens/tokenizer.hpp"
 #include "edl/compute/tokens/trainer.hpp"
@@ -62,9 +64,12 @@ bool names_records(std::string const& path) {
       [&](char const* ending) { return data::detail::ends_as(plain, ending); });
 }
 
-void read_text_file(std::string const& path, std::string const& separator, for_document const& act) {
+/// `number`: if not null, counts documents, also empty ones.
+void read_text_file(std::string const& path, std::string const& separator, for_document const& act,
+                    std::uint64_t* number = nullptr) {
   data::detail::text_file const file(path);
   auto const put = [&](std::string_view document) {
+    if (number) ++*number;
     if (!document.empty()) act(document);
   };
   std::string held;
@@ -183,6 +188,72 @@ class batches {
   std::uint64_t bytes_ = 0;
 };
 
+tokens::chat_style style_of(command_line const& l, tokens::tokenizer const& by) {
+  std::string const& name = l.text("instructions");
+  tokens::chat_style style = name == "chatml"   ? tokens::chatml
+                             : name == "llama3" ? tokens::llama3_chat
+                                                : tokens::chat_style{};
+  if (l.given("end_token")) style.end = l.text("end_token");
+  for (std::string_view const token : {style.begin, style.before_role, style.end})
+    if (!token.empty() && !by.find(token))
+      throw usage_error(
+          fmt::format("--instructions={}: {} has no token {}", name, l.text("tokenizer"), token));
+  return style;
+}
+
+/// Conversations, as records of tokens and of what follows them.
+int write_instructions(command_line const& l, tokens::tokenizer const& by) {
+  constexpr std::size_t longest_line = 16u << 20;
+  tokens::chat_style const style = style_of(l, by);
+  tokens::encoder encoder(by);
+  auto const most = std::size_t(l.number("length"));
+  data::recordio_writer out(l.text("output"));
+  std::uint64_t tokens = 0, answers = 0, none = 0, damaged = 0;
+  std::string bytes;
+  for (std::string const& path : l.arguments()) {
+    std::uint64_t line = 0;
+    auto const add = [&](std::string_view text) {
+      if (text.find_first_not_of(" \t\r") == text.npos) return;
+      if (text.size() > longest_line) throw data_error(fmt::format("is longer than {} bytes", longest_line));
+      auto const one = tokens::read_conversation(text, encoder, style, most);
+      if (!one.answers()) return void(++none);
+      example record;
+      {
+        example_builder build{record};
+        build.integers("tokens", one.tokens);
+        build.integers("labels", one.labels);
+      }
+      bytes.clear();
+      encode(record, bytes);
+      out.write(bytes);
+      tokens += one.tokens.size();
+      answers += std::uint64_t(std::ranges::count_if(one.labels, [](std::int64_t i) { return i >= 0; }));
+    };
+    read_text_file(
+        path, "\n",
+        [&](std::string_view text) {
+          try {
+            add(text);
+          } catch (data_error const& e) {
+            if (!l.truth("skip_damaged")) throw data_error(fmt::format("{}:{}: {}", path, line, e.what()));
+            ++damaged;
+          }
+        },
+        &line);
+  }
+  if (out.records() == 0) throw data_error("the inputs hold no conversation with an answer");
+  std::uint64_t const records = out.records();
+  out.close();
+  fmt::print("{} of {}, {} of them in answers: {}\n", counted(records, "record"), counted(tokens, "token"),
+             answers, printable(l.text("output")));
+  std::fflush(stdout);
+  if (none > 0)
+    note(fmt::format("{} left out: no answer within the first {}",
+                     counted(none, "conversation is", "conversations are"), counted(most, "token")));
+  if (damaged > 0) note(fmt::format("{} skipped", counted(damaged, "damaged line is", "damaged lines are")));
+  return done;
+}
+
 }  // namespace
 
 std::vector<flag> tokenize_flags() {
@@ -195,6 +266,20 @@ std::vector<flag> tokenize_flags() {
       {.name = "template_tokens",
        .fallback = "false",
        .help = "put the tokens around each document that the tokenizer's template has",
+       .type = flag::value_type::truth},
+      {.name = "instructions",
+       .help = "the inputs are JSON lines of instruction data; write records of tokens and of the answers "
+               "among them, in the style of these chats, or plain: of prompts and completions alone",
+       .choices = {"", "chatml", "llama3", "plain"}},
+      {.name = "length",
+       .fallback = "1024",
+       .help = "with --instructions: most tokens of a record",
+       .type = flag::value_type::whole,
+       .least = 1,
+       .most = 1u << 20},
+      {.name = "skip_damaged",
+       .fallback = "false",
+       .help = "with --instructions: skip and count damaged lines instead of stopping",
        .type = flag::value_type::truth},
       {.name = "threads",
        .fallback = "0",
@@ -209,6 +294,7 @@ std::vector<flag> tokenize_flags() {
 int tokenize(words const& line) {
   command_line const l("data tokenize", tokenize_flags(), line, 1, 1'000'000, "the files with the texts");
   auto const by = tokens::tokenizer::from_file(l.text("tokenizer"));
+  if (!l.text("instructions").empty()) return write_instructions(l, by);
   std::vector<tokens::token_id> end;
   if (std::string const& token = l.text("end_token"); !token.empty()) {
     auto const id = by.find(token);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "edl/base/checkpoint/adapted_model.hpp"
 #include "edl/base/checkpoint/checkpoint.hpp"
 #include "edl/base/checkpoint/manifest.hpp"
 #include "edl/base/checkpoint/model_file.hpp"
@@ -23,6 +24,7 @@ struct job_files {
   std::uint64_t keep = 0;          ///< number of checkpoints to keep; 0: all
   manifest described = {};         ///< for every checkpoint, except version, generation, layout, files
   permission allowed = {};         ///< to write; throws if another master owns the job
+  adapted_model const* adapted = nullptr;  ///< of adapters; must outlive this
 
   std::string path(std::uint64_t version) const { return checkpoint_path(directory.path(), version); }
 
@@ -42,7 +44,8 @@ struct job_files {
   /// cannot, they stay, and it logs that: the written one is valid anyway.
   void prune(logger const& log) const;
 
-  /// Writes `model.safetensors` into a place (`checkpoint::export_model`), and logs that.
+  /// Writes `model.safetensors` into a place (`checkpoint::export_model`), and logs that. Of adapters, it
+  /// writes what `export_adapted` does.
   void export_model(std::string const& into, view<float> variables, std::span<row_source const> tables,
                     std::uint64_t version, logger const& log) const;
 };

@@ -34,6 +34,13 @@ EDL_INLINE void job_files::export_model(std::string const& into, view<float> var
                                         logger const& log) const {
   if (allowed) allowed();
   std::string const name = "model.safetensors";
+  if (adapted) {
+    export_adapted(directory.at(into), *adapted, layout, variables, version);
+    return log.info(
+        fmt::format("model with merged adapters written to {0}/{1}, and the adapters alone to "
+                    "{0}/adapter_model.safetensors",
+                    into, name));
+  }
   directory.at(into).write(name, [&](std::string const& path) {
     checkpoint::export_model(path, layout, variables, tables, version,
                              {described.seed, described.hyperparameters, described.record});

@@ -38,7 +38,9 @@ struct manifest {
   std::uint64_t seed = 0;
   std::optional<bool> shuffle;  ///< empty: written by an older version of edl
   std::uint64_t epochs = 0;
-  std::string hyperparameters;  ///< names and values, in the form of `--set`
+  std::string hyperparameters;   ///< names and values, in the form of `--set`
+  std::string base_model;        ///< path of an adapted network's base; empty: there is none
+  std::uint32_t base_crc32 = 0;  ///< of its values (`checkpoint::base_model`)
   std::string record;  ///< the features that the model takes, `to_text` of record_facts; empty: unknown
   std::vector<shard> shards;
   std::vector<file> files;  ///< by server

@@ -118,6 +118,8 @@ EDL_INLINE std::string to_json(manifest const& from) {
                {"shards", std::move(shards)},
                {"files", std::move(files)}};
   if (from.shuffle) content["shuffle"] = *from.shuffle;
+  if (!from.base_model.empty())
+    content["base_model"] = {{"path", from.base_model}, {"crc32", from.base_crc32}};
   if (!from.record.empty()) content["record"] = json::parse(from.record);
   try {
     return json{{"checkpoint", content}, {"crc32", detail::text_crc32(content.dump())}}.dump(1) + "\n";
@@ -151,9 +153,15 @@ EDL_INLINE manifest manifest_from_json(std::string_view text, std::string_view w
              .shuffle = content.contains("shuffle") ? std::optional(fields.truth("shuffle")) : std::nullopt,
              .epochs = fields.number("epochs"),
              .hyperparameters = content.contains("hyperparameters") ? fields.text("hyperparameters") : "",
+             .base_model = {},
              .record = content.contains("record") ? content["record"].dump() : "",
              .shards = {},
              .files = {}};
+  if (content.contains("base_model")) {
+    detail::manifest_fields const base(content["base_model"], where);
+    m.base_model = base.text("path");
+    m.base_crc32 = std::uint32_t(base.number("crc32", std::numeric_limits<std::uint32_t>::max()));
+  }
   for (json const& entry : fields.list("shards")) {
     detail::manifest_fields const shard(entry, where);
     // Earlier versions of edl wrote manifests without digests.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,6 +46,10 @@ struct model_origin {
 /// `crc32`: zlib's of the file, in 8 hexadecimal digits, computed with zeros in their place.
 void export_model(std::string const& path, parameter_layout const& layout, view<float> variables,
                   std::span<row_source const> tables, std::uint64_t version, model_origin const& from = {});
+
+/// Writes these tensors like that, with a checksum and these metadata.
+void write_model(std::string const& path, std::span<tensor_source const> tensors,
+                 std::map<std::string, std::string> metadata);
 
 /// Whether a file is an ONNX file. The functions below also accept these: their metadata may have the same
 /// entries, and they have no rows of tables.

@@ -92,7 +92,6 @@ EDL_INLINE void export_model(std::string const& path, parameter_layout const& la
                        }});
   }
   std::map<std::string, std::string> metadata{
-      {"crc32", std::string(detail::no_checksum)},
       {"edl", "model 1"},
       {"version", std::to_string(version)},
       {"layout_digest", fmt::format("{:016x}", layout_digest(layout))}};
@@ -100,6 +99,13 @@ EDL_INLINE void export_model(std::string const& path, parameter_layout const& la
   if (from.seed) metadata["seed"] = std::to_string(*from.seed);
   if (!from.hyperparameters.empty()) metadata["hyperparameters"] = from.hyperparameters;
   if (!from.record.empty()) metadata["record"] = from.record;
+  write_model(path, tensors, std::move(metadata));
+}
+
+EDL_INLINE void write_model(std::string const& path, std::span<tensor_source const> tensors,
+                            std::map<std::string, std::string> metadata) {
+  metadata["crc32"] = detail::no_checksum;
+  invariant(metadata.begin()->first == "crc32", "the checksum is the first entry of the metadata");
   durable_file file(path);
   write_safetensors(file, tensors, metadata);
   file.overwrite(detail::checksum_place, fmt::format("{:08x}", file.crc32()));

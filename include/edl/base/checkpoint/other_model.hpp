@@ -16,6 +16,7 @@
 #include "edl/compute/onnx/initializers.hpp"
 #include "edl/compute/onnx/origins.hpp"
 #include "edl/core/layout.hpp"
+#include "edl/core/span.hpp"
 
 namespace edl::checkpoint {
 
@@ -34,6 +35,9 @@ struct variable_match {
 
 /// Throws error if one of `names` is for no variable of the layout, or two are for one.
 void check_weight_names(parameter_layout const& layout, std::span<weight_name const> names);
+
+/// The names of the tensors that `names` give to a variable; empty: none.
+std::vector<std::string> tensors_of(std::span<weight_name const> names, std::string_view variable);
 
 /// Another model, which may have all or some variables of this one: a safetensors or ONNX file of any
 /// program, or a checkpoint's directory. It finds variables by name, and by the names in `names`. They match
@@ -57,6 +61,11 @@ class other_model {
   /// others.
   void read(parameter_layout const& layout, std::span<weight_name const> names, std::size_t first,
             std::span<float> into) const;
+
+  /// A variable's values as the tensors that it is here, in their names, extents and order, as F32. The
+  /// values must outlive them. Throws error if it is not here.
+  std::vector<tensor_source> as_theirs(variable const& v, std::span<weight_name const> names,
+                                       view<float> values) const;
 
   /// Whether it is a file with rows for this table.
   bool has_rows(table_shape const& table) const;

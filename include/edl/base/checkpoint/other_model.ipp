@@ -61,6 +61,29 @@ inline std::vector<float> in_own_order(variable const& v, weight_order order, st
   return ours;
 }
 
+/// The same the other way round.
+inline std::vector<float> in_their_order(variable const& v, weight_order order, view<float> ours) {
+  std::vector<float> places(ours.begin(), ours.end());
+  if (order == weight_order::same || v.dims.rank < 2) return places;
+  auto const own = extents_of(v), dims = expected_dims(v, order);
+  auto const axes = axes_of(order, own.size());
+  std::vector<std::size_t> stride(own.size(), 1);
+  for (std::size_t i = own.size() - 1; i > 0; --i) stride[i - 1] = stride[i] * std::size_t(own[i]);
+  std::vector<std::uint64_t> at(dims.size());
+  for (float& x : places) {
+    std::size_t from = 0;
+    for (std::size_t i = 0; i < at.size(); ++i) from += std::size_t(at[i]) * stride[axes[i]];
+    x = ours[from];
+    for (std::size_t i = at.size(); i > 0 && ++at[i - 1] == dims[i - 1]; --i) at[i - 1] = 0;
+  }
+  return places;
+}
+
+inline std::size_t first_extent(variable const& v, weight_order order) {
+  auto const dims = expected_dims(v, order);
+  return dims.empty() ? 1 : std::size_t(dims[0]);
+}
+
 /// The name in other programs' files that an entry gives to a variable; empty: it is about others.
 inline std::optional<std::string> their_name(weight_name const& w, std::string_view variable) {
   auto const at = w.ours.find("_#");
@@ -154,6 +177,12 @@ inline std::string listed(std::vector<std::string> const& names) {
 }
 
 }  // namespace detail
+
+EDL_INLINE std::vector<std::string> tensors_of(std::span<weight_name const> names,
+                                               std::string_view variable) {
+  auto const theirs = detail::their_name(names, variable);
+  return theirs ? detail::tensors_of(theirs->first) : std::vector<std::string>{};
+}
 
 EDL_INLINE std::string variable_match::describe() const {
   auto const part = [](std::string_view what, std::vector<std::string> const& names) {
@@ -342,6 +371,32 @@ EDL_INLINE void other_model::read(parameter_layout const& layout, std::span<weig
     std::copy_n(values.begin() + std::ptrdiff_t(begin - v.offset), end - begin,
                 into.begin() + std::ptrdiff_t(begin - first));
   }
+}
+
+EDL_INLINE std::vector<tensor_source> other_model::as_theirs(variable const& v,
+                                                             std::span<weight_name const> names,
+                                                             view<float> values) const {
+  auto const there = find(v, names);
+  if (!there) throw error(fmt::format("{} lacks the variable {}", path_, v.name));
+  std::vector<std::string> all{there->name};
+  all.insert(all.end(), there->more.begin(), there->more.end());
+  std::vector<tensor_source> made;
+  std::uint64_t from = 0;  // of the first extent
+  for (std::string const& name : all) {
+    auto dims = there->dims;
+    if (all.size() > 1) dims = find(name)->dims;
+    std::uint64_t const rows = dims.empty() ? 1 : dims[0];
+    made.push_back({.name = name,
+                    .dims = std::move(dims),
+                    .data = {},
+                    .stream = [v, values, order = there->order, from, rows](tensor_source::sink const& to) {
+                      auto const theirs = detail::in_their_order(v, order, values);
+                      std::size_t const row = theirs.size() / detail::first_extent(v, order);
+                      to(std::as_bytes(std::span(theirs).subspan(from * row, rows * row)));
+                    }});
+    from += rows;
+  }
+  return made;
 }
 
 EDL_INLINE bool other_model::has_rows(table_shape const& table) const {

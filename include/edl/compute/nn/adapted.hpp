@@ -162,6 +162,20 @@ constexpr auto adapted(network<First, Layers...> const& of, low_rank how = {}) {
   return detail::network_of(of, detail::adapting{how}(of.body));
 }
 
+/// The adapters' options; those of no adapter without any.
+template <layer L>
+constexpr low_rank adapters_of(L const& l, shape in) {
+  low_rank found{.rank = 0};
+  if constexpr (container<L>)
+    l.children(in, [&](auto const& child, shape s, std::string_view) {
+      found = adapters_of(child, s);
+      return found.rank == 0;
+    });
+  else if constexpr (requires { L::is_low_rank; })
+    found = l.adapters;
+  return found;
+}
+
 /// Adds a network's adapters, of which `parameters` are the values, to its frozen variables: the network that
 /// was adapted then gives the same outputs, up to rounding.
 template <layer L, class T>

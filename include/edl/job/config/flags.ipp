@@ -432,6 +432,9 @@ inline void model(table& t) {
          "exported model.safetensors or an --output directory with one; also s3://BUCKET/KEY")
       .needed_by({evaluate, predict})
       .elasticdl();
+  t.flag("base_model", &job_options::checkpoints::base_model, "master, workers",
+         "of a network with adapters: the model that is adapted, given like --checkpoint_dir_for_init. Every "
+         "process reads it; evaluate and predict by themselves find that of the training");
   t.flag("skip_mismatch", &job_options::checkpoints::skip_mismatch, "master, servers, workers",
          "with --checkpoint_dir_for_init: load variables that match in name and shape, and leave the others "
          "at their initial values")

@@ -142,6 +142,7 @@ struct job_options {
 
   struct checkpoints {
     std::string checkpoint_dir, checkpoint_dir_for_init;
+    std::string base_model;  ///< of a network with adapters
     std::uint64_t checkpoint_steps = 0;
     std::uint64_t delta_checkpoints = 8;
     int keep_checkpoint_max = 0;              ///< 0: all

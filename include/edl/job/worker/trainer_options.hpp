@@ -12,6 +12,7 @@
 #include "edl/compute/device/cuda/options.hpp"
 #include "edl/compute/nn/storage.hpp"
 #include "edl/compute/optim/part_rates.hpp"
+#include "edl/core/span.hpp"
 
 namespace edl::worker {
 
@@ -37,6 +38,7 @@ struct trainer_options {
   std::vector<rated_range> rated{};                ///< parameters, from `rates_of_parts`
   /// Variables to predict with, which must outlive the trainer: it has none of its own, and can only predict.
   std::span<float> predicts_with{};
+  view<float> frozen{};  ///< values of frozen variables, which must outlive the trainer
   bool profile = false;  ///< time the passes, layer by layer
   /// `evaluate` measures twice: in the device's precision, and also, on a processor, in float32.
   bool compares = false;

@@ -16,6 +16,7 @@ struct decoder_options {
   int rows = 1;                     ///< most rows of a pass
   int sequences = 1;                ///< most sequences at once
   std::span<float> variables = {};  ///< of the trained model, which must outlive the decoder
+  view<float> frozen = {};          ///< likewise, its frozen ones
 };
 
 /// A trained model that says which id comes next, as the code that generates sees it. Thread safety: distinct

@@ -40,8 +40,11 @@ struct generation_session::core {
                                                    .precision = o.predicting.precision,
                                                    .keep_kernels = true}},
                                        false);
-    auto made = program.make_decoder(
-        {.on = on, .rows = rows, .sequences = o.sequences, .variables = model.variables()});
+    auto made = program.make_decoder({.on = on,
+                                      .rows = rows,
+                                      .sequences = o.sequences,
+                                      .variables = model.variables(),
+                                      .frozen = program.adapted ? program.adapted->values() : view<float>()});
     if (int const ids = made->vocabulary(); o.tokenizer.empty() && ids != 256)
       throw usage_error(
           fmt::format("the model's vocabulary has {} ids, which are no bytes: --tokenizer names "
@@ -53,7 +56,8 @@ struct generation_session::core {
                       "another model's",
                       o.tokenizer, tokens->vocabulary() - 1, ids));
     places = made->places();
-    memory = model.variables().size_bytes() + made->cached();
+    memory = model.variables().size_bytes() + made->cached() +
+             (program.adapted ? program.adapted->values().size_bytes() : 0);
     batch.emplace(std::move(made), rows, o.sequences, tokens->vocabulary());
     texts.resize(std::size_t(o.sequences));
   }

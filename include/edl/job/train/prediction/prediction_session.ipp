@@ -68,13 +68,15 @@ struct prediction_batch::core {
   }
 
   std::unique_ptr<workspace> make(int most) {
-    auto fresh = std::make_unique<workspace>(program.make_trainer({.max_batch = most,
-                                                                   .on = worker::device_kind::cpu,
-                                                                   .device = {.threads = options.threads,
-                                                                              .kernels = options.kernels,
-                                                                              .precision = options.precision,
-                                                                              .keep_kernels = true},
-                                                                   .predicts_with = model.variables()}));
+    auto fresh = std::make_unique<workspace>(
+        program.make_trainer({.max_batch = most,
+                              .on = worker::device_kind::cpu,
+                              .device = {.threads = options.threads,
+                                         .kernels = options.kernels,
+                                         .precision = options.precision,
+                                         .keep_kernels = true},
+                              .predicts_with = model.variables(),
+                              .frozen = program.adapted ? program.adapted->values() : view<float>()}));
     fresh->trainer->variables_written();
     return fresh;
   }

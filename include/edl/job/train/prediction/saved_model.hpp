@@ -16,7 +16,7 @@
 namespace edl::train {
 
 /// The program with the hyperparameters with which the model at `path`, the result of `find_model`, was
-/// trained.
+/// trained, and of a network with adapters their base.
 program trained_program(program const& p, std::string const& path, logger const& log);
 
 /// The values of a trained model for prediction, from a checkpoint or an exported model. Variables are in

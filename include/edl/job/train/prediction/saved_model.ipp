@@ -9,6 +9,7 @@
 #include "edl/core/inline.hpp"
 #include "edl/job/ps/table_rows.hpp"
 #include "edl/job/train/prediction/saved_model.hpp"
+#include "edl/job/train/setup/base_model.hpp"
 #include "edl/job/train/setup/onnx_model.hpp"
 #include "edl/job/train/setup/setup.hpp"
 #include "edl/job/train/setup/start.hpp"
@@ -23,16 +24,19 @@ EDL_INLINE program trained_program(program const& p, std::string const& path, lo
   } catch (usage_error const&) {  // a file of another program
     log.warning(fmt::format("ignoring the hyperparameters of {}: they have another format", path));
   }
-  return p.with(all);
+  program made = p.with(all);
+  read_base_of(made, path, log);
+  return made;
 }
 
 EDL_INLINE saved_model::saved_model(program const& p, std::string const& path) : variables_(p.layout.size()) {
+  bool const exported = checkpoint::names_model_file(path);
+  version_ = exported ? checkpoint::model_version(path) : checkpoint::read_manifest(path).version;
+  if (is_base(p, path)) return;  // adapters of zeros add nothing
   auto const from = open_other_model(p, path);
   if (auto const match = from.match(p.layout, p.weight_names); !match.whole())
     throw error(fmt::format("{} does not belong to this model: {}", path, match.describe()));
   from.read(p.layout, p.weight_names, 0, variables_);
-  bool const exported = checkpoint::names_model_file(path);
-  version_ = exported ? checkpoint::model_version(path) : checkpoint::read_manifest(path).version;
   if (p.layout.tables.empty()) return;
   if (checkpoint::is_onnx(path)) checkpoint::import_rows(path, p.layout, {});  // throws: it has no rows
   job const j{.command = command::predict};

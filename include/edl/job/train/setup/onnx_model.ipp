@@ -95,6 +95,11 @@ inline std::string staying(std::vector<std::string> const& layers) {
 }  // namespace detail
 
 EDL_INLINE std::vector<std::string> check_onnx(program const& p, job const& j) {
+  if (p.adapted)
+    throw error(
+        "--export_onnx: this network has adapters; export the model.safetensors of --output, in which they "
+        "are "
+        "merged, with the program of the network that was adapted");
   std::string const& file = j.outputs.export_onnx;
   std::error_code code;
   if (file.ends_with('/') || std::filesystem::is_directory(file, code))

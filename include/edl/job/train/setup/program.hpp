@@ -5,12 +5,14 @@
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "edl/base/checkpoint/adapted_model.hpp"
 #include "edl/base/checkpoint/weight_name.hpp"
 #include "edl/compute/data/reader.hpp"
 #include "edl/compute/optim/optimizer.hpp"
@@ -60,6 +62,9 @@ struct program {
 
   /// Names of its variables in other programs' files, if it declares them.
   std::vector<weight_name> weight_names;
+
+  /// If the network has adapters (`nn::adapted`): its frozen variables.
+  std::optional<checkpoint::adapted_model> adapted;
 
   /// Names of labels 0, 1, …, if the model declares them.
   std::vector<std::string> class_names;

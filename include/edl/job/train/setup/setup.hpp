@@ -46,8 +46,8 @@ ps::store_options store_options_of(job const& j, program const& p, ps::policy co
                                    std::uint32_t parts);
 
 /// Flags of a training job that must be equal in all of its processes, as "--seed=1": those read by the
-/// master and its workers, or by a server.
-std::vector<std::string> shared_flags(job const& j, bool reads_records);
+/// master and its workers, or by a server. Of adapters (`of`) also what base was read.
+std::vector<std::string> shared_flags(job const& j, bool reads_records, program const* of = nullptr);
 
 /// One line for the user when an evaluation is complete: `Evaluation metrics[v=50]: {'accuracy': 0.97}`, or
 /// as JSON: `{"version":50,"records":512,"metrics":{"accuracy":0.97}}`, with null for NaN and infinity.

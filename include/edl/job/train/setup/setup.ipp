@@ -102,7 +102,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.checkpoint = o.final_checkpoint = j.command == command::train && !j.checkpoints.checkpoint_dir.empty();
   o.seed = j.seed;
   o.shuffle = j.data.shuffle;
-  o.flags = shared_flags(j, true);
+  o.flags = shared_flags(j, true, &p);
   o.max_retries = std::uint32_t(j.data.max_task_retries);
   o.max_damaged = j.data.max_damaged;
   o.num_workers = std::uint32_t(std::max(1, j.processes.num_workers));
@@ -127,12 +127,14 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   return o;
 }
 
-EDL_INLINE std::vector<std::string> shared_flags(job const& j, bool reads_records) {
+EDL_INLINE std::vector<std::string> shared_flags(job const& j, bool reads_records, program const* of) {
   if (j.command != command::train) return {};
   std::vector<std::string> all{fmt::format("--seed={}", j.seed)};
   if (!reads_records) return all;
   all.push_back(fmt::format("--shuffle={}", j.data.shuffle));
   all.push_back(fmt::format("--minibatch_size={}", j.data.minibatch_size));
+  if (of && of->adapted && of->adapted->base)
+    all.push_back(fmt::format("--base_model of CRC-32 {:08x}", of->adapted->base->crc32));
   return all;
 }
 
@@ -172,6 +174,7 @@ EDL_INLINE worker::trainer_options trainer_options_of(job const& j, program cons
           .memory_budget = std::size_t(j.compute.memory_budget) * 1'000'000,
           .samples = j.compute.keep_samples,
           .rated = std::move(rated),
+          .frozen = p.adapted ? p.adapted->values() : view<float>(),
           .profile = !j.compute.profile.empty(),
           .compares = j.command == command::evaluate};
 }

@@ -69,6 +69,9 @@ inline void check_same_job(job const& j, std::string const& checkpoint, checkpoi
   if (what.empty() && theirs.shuffle) what = differs("--shuffle", *theirs.shuffle, *ours.shuffle);
   if (what.empty()) what = differs("--minibatch_size", theirs.minibatch_size, ours.minibatch_size);
   if (what.empty()) what = differs("--records_per_task", theirs.records_per_task, ours.records_per_task);
+  if (what.empty() && theirs.base_crc32 != ours.base_crc32)
+    what = fmt::format("--base_model={} of CRC-32 {:08x}, but this command has {} of {:08x}",
+                       theirs.base_model, theirs.base_crc32, ours.base_model, ours.base_crc32);
   std::string const missing = read_facts(theirs.record).missing, now = j.data.missing.value_or("auto");
   if (what.empty() && !missing.empty() && data::read_missing_words(missing) != data::read_missing_words(now))
     what = differs("--missing", missing, now);
@@ -117,7 +120,7 @@ inline void tell_other_values(checkpoint::manifest const& theirs, checkpoint::ma
 }
 
 /// The part of a manifest that identifies the job.
-inline checkpoint::manifest describe(job const& j, records const& r) {
+inline checkpoint::manifest describe(job const& j, program const& p, records const& r) {
   checkpoint::manifest m;
   m.job = j.name;
   m.minibatch_size = std::uint64_t(j.data.minibatch_size);
@@ -126,6 +129,8 @@ inline checkpoint::manifest describe(job const& j, records const& r) {
   m.shuffle = j.data.shuffle;
   m.epochs = std::uint64_t(std::max(0, j.data.num_epochs));
   m.hyperparameters = j.hyperparameters;
+  if (p.adapted && p.adapted->base)
+    m.base_model = p.adapted->base->path, m.base_crc32 = p.adapted->base->crc32;
   if (r.training)
     for (data::shard const& s : r.training->shards())
       m.shards.push_back({s.name, s.records, r.training->digest(m.shards.size())});
@@ -145,7 +150,8 @@ inline checkpoint::checkpoint_search own_checkpoints(job const& j) try {
 }
 
 /// The point from which the job's own newest checkpoint continues, if there is one.
-inline std::optional<master::restore_point> own_progress(job const& j, records const& r, logger const& log) {
+inline std::optional<master::restore_point> own_progress(job const& j, program const& p, records const& r,
+                                                         logger const& log) {
   if (j.checkpoints.checkpoint_dir.empty()) return std::nullopt;
   auto const found = own_checkpoints(j);
   if (!found.unfinished.empty()) log.warning(found.unfinished);
@@ -158,7 +164,7 @@ inline std::optional<master::restore_point> own_progress(job const& j, records c
   if (!found.passed_over.empty()) log.warning(found.warning());
   if (!found.newest) return std::nullopt;
   checkpoint::manifest const theirs = checkpoint::read_manifest(checkpoints_of(j).at(*found.newest));
-  checkpoint::manifest const ours = describe(j, r);
+  checkpoint::manifest const ours = describe(j, p, r);
   check_same_job(j, *found.newest, theirs, ours);
   log.info(fmt::format("going on from {}", *found.newest));
   tell_other_values(theirs, ours, log);
@@ -386,7 +392,7 @@ EDL_INLINE std::vector<std::uint64_t> table_seeds(program const& p, std::string 
 
 EDL_INLINE checkpoint::job_files files_of(job const& j, program const& p, records const& r,
                                           checkpoint::permission allowed) {
-  checkpoint::manifest described = detail::describe(j, r);
+  checkpoint::manifest described = detail::describe(j, p, r);
   if (r.training && j.command == command::train) {
     record_facts facts = facts_of(p, *r.training);
     facts.missing = j.data.missing.value_or("auto");
@@ -396,7 +402,8 @@ EDL_INLINE checkpoint::job_files files_of(job const& j, program const& p, record
           .directory = checkpoints_of(j),
           .keep = std::uint64_t(j.checkpoints.keep_checkpoint_max),
           .described = std::move(described),
-          .allowed = std::move(allowed)};
+          .allowed = std::move(allowed),
+          .adapted = p.adapted ? &*p.adapted : nullptr};
 }
 
 namespace detail {
@@ -438,7 +445,7 @@ EDL_INLINE master::restore_point start_of(job const& j, program const& p, record
   if (j.command == command::train && r.training && !r.training->features().empty())
     compare_features(facts_of(p, *r.training));
   if (j.command == command::train)
-    if (auto const own = detail::own_progress(j, r, log)) return *own;
+    if (auto const own = detail::own_progress(j, p, r, log)) return *own;
   if (j.checkpoints.checkpoint_dir_for_init.empty()) return {};
   found_model const from = detail::initial_model(j, log);
   master::restore_point point = detail::beginning(j, from);
