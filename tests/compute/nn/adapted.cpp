@@ -151,6 +151,9 @@ TEST_CASE("the arena has the adapters alone, and frozen variables keep their nam
   CHECK(memory.variables == 4 * adapters);
   CHECK(memory.gradients == 4 * adapters);
   CHECK(memory.frozen == 4 * model::frozen_count);
+  using plain = edl::model<base, edl::cpu>;
+  for (auto const keep : {nn::storage::recomputed, nn::storage::compact})
+    CHECK(model::memory({3, keep}).activations == plain::memory({3, keep}).activations);
   std::vector<float> values(model::frozen_count, 0.5f);
   model given({.max_batch = 1, .frozen = values});
   std::vector<float> const x(length, 4);

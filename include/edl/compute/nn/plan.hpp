@@ -202,6 +202,8 @@ constexpr misfit find_unfinished(L const& l, shape in) {
       ++index;
       return below.none();
     });
+  } else if constexpr (requires { l.inner(); }) {  // which needs no scratch in a forward pass, as its own may
+    return find_unfinished<Device>(l.inner(), in);
   } else if constexpr (!has_forward<Device, L>) {
     found.missing = missing_part::forward;
   } else if constexpr (!has_backward<Device, L>) {

@@ -14,15 +14,16 @@ namespace edl::nn {
 /// A layer that cannot leave out gradients (`skips_gradients`) writes them into scratch memory.
 template <layer L>
 struct frozen_layer : L {
-  static constexpr bool is_frozen = true, recomputes = false, splits_backward = false;
+  static constexpr bool is_frozen = true, splits_backward = false;
+
+  constexpr L const& inner() const { return *this; }
 
   template <class Visit>
   constexpr void variables(shape in, Visit&& visit) const {
     each_frozen(in, visit);
   }
   constexpr std::size_t scratch(shape in, pass_size batch) const {
-    return (skips_gradients<L> ? 0 : rounded(count(source(), in).parameters)) +
-           scratch_of(source(), in, batch);
+    return (skips_gradients<L> ? 0 : rounded(count(inner(), in).parameters)) + scratch_of(inner(), in, batch);
   }
 
   template <class D, class... More>
@@ -30,7 +31,7 @@ struct frozen_layer : L {
                       More const&... more) { l.forward(p, a, more...); }
   void forward(pass<D>& p, forward_args<typename D::scalar> a, More const&... more) const {
     a.parameters = a.frozen;
-    source().forward(p, a, more...);
+    inner().forward(p, a, more...);
   }
   template <class D, class... More>
     requires requires(L const& l, pass<D>& p, backward_args<typename D::scalar> const& a,
@@ -41,11 +42,10 @@ struct frozen_layer : L {
     a.gradients = memory.aligned(skips_gradients<L> ? 0 : a.frozen.size());
     pass<D> own = p;
     own.scratch = memory.rest();
-    source().backward(own, a, more...);
+    inner().backward(own, a, more...);
   }
 
  protected:
-  constexpr L const& source() const { return *this; }
   template <class Visit>
   constexpr void each_frozen(shape in, Visit& visit) const {
     auto const one = [&](variable_spec v) {
