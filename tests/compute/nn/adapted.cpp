@@ -41,11 +41,12 @@ constexpr auto all = nn::adapted(base, {.rank = 3, .alpha = 4, .targets = "atten
 constexpr auto gates = nn::adapted(base, {.rank = 1, .targets = "gate,output"});
 
 /// One key head for each head, biases, other layers with variables, a relu that a layer could take along.
-constexpr auto other = nn::sequential(
-    nn::ids{.count = length}, nn::embedding{.vocabulary = vocabulary, .width = width},
-    nn::positions{.most = length}, nn::layer_norm{}, nn::residual(nn::attention{.heads = 3, .causal = true}),
-    nn::dense{.units = 9, .each_place = true}, nn::relu{},
-    nn::dense{.units = vocabulary, .each_place = true});
+constexpr auto other =
+    nn::sequential(nn::ids{.count = length}, nn::embedding{.vocabulary = vocabulary, .width = width},
+                   nn::positions{.most = length}, nn::layer_norm{},
+                   nn::residual(nn::attention{.heads = 3, .causal = true, .qk_norm = true}),
+                   nn::dense{.units = 9, .each_place = true}, nn::relu{},
+                   nn::dense{.units = vocabulary, .each_place = true});
 constexpr auto other_tuned = nn::adapted(other, {.rank = 2, .targets = "query,key,value,output,dense"});
 
 std::vector<double> ids(std::size_t samples) {
