@@ -109,7 +109,7 @@ TEST_CASE("conversations become records, whose labels are in answers alone") {
                     damaged = support::write(
                         dir / "b.jsonl", "\n{\"prompt\":\"a\"}\n{\"prompt\":\"a\",\"completion\":\"b\"}\n");
   REQUIRE(run({"data", "train-tokenizer", "--vocab_size=259", "--special_tokens=<|im_start|>,<|im_end|>",
-               "--output=" + tokenizer, chats})
+               "--output=" + tokenizer, support::write(dir / "text", "a")})
               .code == 0);
   auto const with = [&](edl::tool::words more) {
     edl::tool::words line{"data", "tokenize", "--tokenizer=" + tokenizer, "--output=" + out};
