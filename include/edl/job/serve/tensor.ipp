@@ -15,6 +15,7 @@
 #include "edl/base/http/message.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/core/bfloat16.hpp"
+#include "edl/core/float16.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
 #include "edl/job/serve/tensor.hpp"
@@ -32,6 +33,12 @@ inline http::failure beyond(std::string const& name, std::uint64_t value) {
 struct bfloat16 {
   std::uint16_t bits;
   explicit operator float() const { return from_bfloat16(bits); }
+};
+
+/// The 16 bits of IEEE 754, for which GCC 12 has no type on ARM.
+struct float16 {
+  std::uint16_t bits;
+  explicit operator float() const { return from_float16(bits); }
 };
 
 /// Throws if a number does not fit into float32, which records use.
@@ -240,7 +247,7 @@ EDL_INLINE void tensor::append(std::string_view datatype, std::string_view bytes
     throw bad(fmt::format("input '{}' takes BYTES, not {}", name, printable(datatype)));
   if (datatype == "FP32") return append_values<float>(*this, bytes, count);
   if (datatype == "FP64") return append_values<double>(*this, bytes, count);
-  if (datatype == "FP16") return append_values<_Float16>(*this, bytes, count);
+  if (datatype == "FP16") return append_values<float16>(*this, bytes, count);
   if (datatype == "BF16") return append_values<bfloat16>(*this, bytes, count);
   if (datatype == "INT64") return append_values<std::int64_t>(*this, bytes, count);
   if (datatype == "INT32") return append_values<std::int32_t>(*this, bytes, count);
