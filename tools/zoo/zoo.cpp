@@ -168,7 +168,8 @@ std::vector<made_file> zoo_files(command_line const& flags, fs::path const& here
     seen += fmt::format("!{}\n", name);
   }
   if (std::string const path = flags.text("local_pkg_dir"); !path.empty()) {
-    static constexpr std::array<char const*, 3> places{"lib", "lib64", "lib/x86_64-linux-gnu"};
+    static constexpr std::array<char const*, 4> places{"lib", "lib64", "lib/x86_64-linux-gnu",
+                                                       "lib/aarch64-linux-gnu"};
     bool const installed = std::ranges::any_of(places, [&](char const* lib) {
       return fs::exists(here / path / lib / "cmake/edl/edl-config.cmake");
     });

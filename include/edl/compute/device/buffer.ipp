@@ -11,7 +11,8 @@
 
 namespace edl::detail {
 
-constexpr std::size_t own_pages_from = 1 << 20, large_page = 2 << 20, cache_line = 64;
+constexpr std::size_t own_pages_from = 1 << 20, large_page = 2 << 20, cache_line = 64,
+                      some_pages = 64 << 10;  // whole ones on any machine: ARM has pages of up to 64 KiB
 
 EDL_INLINE void* take_memory(std::size_t bytes) {
   if (bytes < own_pages_from) {
@@ -20,7 +21,7 @@ EDL_INLINE void* take_memory(std::size_t bytes) {
   }
   // Huge pages start at multiples of their size: the ends of the mapping outside of them are unmapped at
   // once.
-  std::size_t const whole = (bytes + 4095) / 4096 * 4096, most = whole + large_page;
+  std::size_t const whole = (bytes + some_pages - 1) / some_pages * some_pages, most = whole + large_page;
   void* const got = ::mmap(nullptr, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (got == MAP_FAILED) throw std::bad_alloc();
   auto const begin = reinterpret_cast<std::uintptr_t>(got);
@@ -36,7 +37,7 @@ EDL_INLINE void give_memory(void* memory, std::size_t bytes) noexcept {
   if (bytes < own_pages_from)
     ::operator delete(memory, std::align_val_t{cache_line});
   else
-    ::munmap(memory, (bytes + 4095) / 4096 * 4096);
+    ::munmap(memory, (bytes + some_pages - 1) / some_pages * some_pages);
 }
 
 }  // namespace edl::detail

@@ -6,8 +6,10 @@
 #include <snappy.h>
 #include <zlib.h>
 #include <zstd.h>
-#ifdef __SSE4_2__
+#if defined(__SSE4_2__)
 #include <nmmintrin.h>
+#elif defined(__ARM_FEATURE_CRC32)
+#include <arm_acle.h>
 #endif
 
 #include <algorithm>
@@ -26,18 +28,32 @@ EDL_INLINE std::uint32_t crc32(std::string_view bytes, std::uint32_t before) {
   return std::uint32_t(::crc32_z(before, reinterpret_cast<unsigned char const*>(bytes.data()), bytes.size()));
 }
 
+#if defined(__SSE4_2__) || defined(__ARM_FEATURE_CRC32)
 #ifdef __SSE4_2__
+inline std::uint32_t add_word(std::uint32_t crc, std::uint64_t word) {
+  return std::uint32_t(_mm_crc32_u64(crc, word));
+}
+inline std::uint32_t add_byte(std::uint32_t crc, char byte) {
+  return _mm_crc32_u8(crc, static_cast<unsigned char>(byte));
+}
+#else
+inline std::uint32_t add_word(std::uint32_t crc, std::uint64_t word) { return __crc32cd(crc, word); }
+inline std::uint32_t add_byte(std::uint32_t crc, char byte) {
+  return __crc32cb(crc, static_cast<unsigned char>(byte));
+}
+#endif
+
 EDL_INLINE std::uint32_t crc32c(std::string_view bytes, std::uint32_t before) {
-  std::uint64_t crc = ~before;
+  std::uint32_t crc = ~before;
   char const* at = bytes.data();
   std::size_t left = bytes.size();
   for (; left >= 8; at += 8, left -= 8) {
     std::uint64_t word;
     std::memcpy(&word, at, 8);
-    crc = _mm_crc32_u64(crc, word);
+    crc = add_word(crc, word);
   }
-  for (; left > 0; ++at, --left) crc = _mm_crc32_u8(std::uint32_t(crc), static_cast<unsigned char>(*at));
-  return ~std::uint32_t(crc);
+  for (; left > 0; ++at, --left) crc = add_byte(crc, *at);
+  return ~crc;
 }
 #else
 inline constexpr std::array<std::uint32_t, 256> crc32c_table = [] {

@@ -151,7 +151,9 @@ EDL_INLINE std::string processor_name() {
   std::ifstream in("/proc/cpuinfo");
   std::string line, name, flags;
   while (std::getline(in, line) && (name.empty() || flags.empty())) {
-    if (name.empty() && line.starts_with("model name")) name = line.substr(line.find(':') + 1);
+    // ARM's processors have a number in place of a name.
+    if (name.empty() && (line.starts_with("model name") || line.starts_with("CPU part")))
+      name = line.substr(line.find(':') + 1);
     if (flags.empty() && line.starts_with("flags")) {
       flags = line.find(" avx512f") != std::string::npos ? " avx512" : " ";
       if (line.find(" amx_bf16") != std::string::npos) flags += " amx";

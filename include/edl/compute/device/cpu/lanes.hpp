@@ -6,8 +6,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 namespace edl::detail {
+
+/// The bytes of a vector register: AVX has 32, NEON 16. Vectors that are wider go through memory.
+#ifdef __aarch64__
+inline constexpr std::size_t register_bytes = 16;
+#else
+inline constexpr std::size_t register_bytes = 32;
+#endif
 
 /// A vector register's worth of `T`s. It has the operators of a number, and a comparison of two chooses lane
 /// by lane: a > b ? c : d. It is aligned as a register is: a template's argument is, whatever the type says,
@@ -15,8 +23,8 @@ namespace edl::detail {
 /// write them.
 template <class T>
 struct lanes {
-  static constexpr std::size_t count = 32 / sizeof(T);
-  typedef T type __attribute__((vector_size(32)));
+  static constexpr std::size_t count = register_bytes / sizeof(T);
+  typedef T type __attribute__((vector_size(register_bytes)));
 };
 
 /// The number that a vector, or a number, is made of.
@@ -51,12 +59,10 @@ typedef int eight_ints __attribute__((vector_size(32)));
 /// The lanes below `valid` of a vector, and `others` in the rest.
 template <class V>
 V first_lanes(V const& v, std::size_t valid, V const& others) {
-  using T = typename lane<V>::type;
-  typedef std::int64_t four_ints __attribute__((vector_size(32)));
-  if constexpr (sizeof(T) == 4)
-    return eight_ints{0, 1, 2, 3, 4, 5, 6, 7} < int(valid) ? v : others;
-  else
-    return four_ints{0, 1, 2, 3} < std::int64_t(valid) ? v : others;
+  using number = std::conditional_t<sizeof(v[0]) == 4, std::int32_t, std::int64_t>;
+  typedef number numbers __attribute__((vector_size(sizeof(V))));
+  auto const from_0 = []<std::size_t... K>(std::index_sequence<K...>) { return numbers{number(K)...}; };
+  return from_0(std::make_index_sequence<sizeof(V) / sizeof(number)>()) < number(valid) ? v : others;
 }
 
 /// Some numbers, fewer than a vector has, and zeros.

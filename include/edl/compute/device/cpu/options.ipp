@@ -2,6 +2,9 @@
 #pragma once
 
 #include <fmt/format.h>
+#ifdef __aarch64__
+#include <sys/auxv.h>
+#endif
 
 #include "edl/compute/device/cpu/int8_units.hpp"
 #include "edl/compute/device/cpu/options.hpp"
@@ -16,9 +19,12 @@
 namespace edl {
 
 EDL_INLINE void check_processor() {
-#ifdef __x86_64__
+#if defined(__x86_64__)
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
     throw error("this program needs a processor with AVX2 and FMA (x86-64-v3)");
+#elif defined(__aarch64__)
+  if ((::getauxval(AT_HWCAP) & HWCAP_CRC32) == 0)
+    throw error("this program needs a processor with CRC32 instructions (crc32 in /proc/cpuinfo)");
 #endif
 }
 
@@ -40,9 +46,9 @@ EDL_INLINE cpu_options const& supported(cpu_options const& o) {
         "float32",
         name_of(o.precision),
         o.precision == precision::int8
-            ? "this processor has no products of int8 (avx512_vnni in /proc/cpuinfo)"
+            ? "this processor has no products of int8 that edl uses (avx512_vnni in /proc/cpuinfo)"
 #ifdef EDL_ONEDNN
-            : "this processor has no products of bfloat16 (avx512_bf16 or amx_bf16 in "
+            : "this processor has no products of bfloat16 that edl uses (avx512_bf16 or amx_bf16 in "
               "/proc/cpuinfo)"
 #else
             : "this build was made without oneDNN"

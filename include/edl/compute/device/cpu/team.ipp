@@ -22,6 +22,8 @@ namespace detail {
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");  // as long as x86's pause; `yield` does nothing where a core has one thread
 #else
   std::this_thread::yield();
 #endif
