@@ -23,10 +23,11 @@ if(EDL_HELP2MAN)
   foreach(tool IN ITEMS edl-tool edl-controller)
     if(TARGET ${tool})
       string(REPLACE "-tool" "" page ${tool})
+      string(JOIN " " run ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${tool}>)
       add_custom_command(OUTPUT ${edl_extras}/${page}.1 DEPENDS ${tool}
                          COMMAND ${CMAKE_COMMAND} -E make_directory ${edl_extras}
                          COMMAND ${EDL_HELP2MAN} --no-info --name ${edl_said_of_${tool}} --output ${edl_extras}/${page}.1
-                                 $<TARGET_FILE:${tool}> VERBATIM)
+                                 ${run} VERBATIM)
       list(APPEND edl_made ${edl_extras}/${page}.1)
       install(FILES ${edl_extras}/${page}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools OPTIONAL)
     endif()

@@ -18,6 +18,7 @@ ways='
 10 ON  RelWithDebInfo g++   static no-oneDNN no-CUDA compiled
 11 ON  Debug          g++   static oneDNN    no-CUDA header-only
 12 ON  Release        newer static no-oneDNN no-CUDA header-only
+13 ON  Release        arm64 static no-oneDNN no-CUDA compiled
 '
 newer=clang++-19 older=clang++-17
 grep -qs '^VERSION_ID="12"' /etc/os-release && older=clang++-16  # the oldest of each Debian that can build edl
@@ -33,8 +34,17 @@ for number in $chosen; do
   # shellcheck disable=SC2086
   set -- $line
   unity=$2 type=$3 linking=$5 onednn=$6 cuda=$7 form=$8
-  case $4 in newer) compiler=$newer ;; older) compiler=$older ;; *) compiler=$4 ;; esac
+  emulator=
+  case $4 in
+    newer) compiler=$newer ;;
+    older) compiler=$older ;;
+    arm64) compiler=aarch64-linux-gnu-g++ emulator=qemu-aarch64-static ;;
+    *) compiler=$4 ;;
+  esac
   shown="unity $unity, $type, $compiler, $linking, $onednn, $cuda, $form"
+  if [ "$emulator" ]; then set -- --toolchain cmake/aarch64.cmake; else set -- "-DCMAKE_CXX_COMPILER=$compiler"; fi
+  [ -z "$emulator" ] || dpkg-query -W libprotobuf-dev:arm64 >/dev/null 2>&1 ||
+    { left_out="$left_out $number (tools/install-packages --arm64 installs what it needs)"; continue; }
   command -v "$compiler" >/dev/null || tools/install-packages "clang-${compiler##*-}" ||
     { left_out="$left_out $number ($compiler is not installed)"; continue; }
   [ "$cuda" = no-CUDA ] || command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ] || cuda=no-CUDA
@@ -47,7 +57,7 @@ for number in $chosen; do
   : >"$work/others.cmake"
   if [ "$form" = header-only ]; then
     source=tests/package/header_only
-  elif [ "$compiler" != g++ ]; then  # GCC would be no faster
+  elif [ "${compiler%g++}" = "$compiler" ]; then  # GCC would be no faster
     # errno of mathematics: some units choose it, and it must be one. g++ of the other builds checks formats, and warns.
     flags="$flags -fno-math-errno -w -DFMT_CONSTEVAL="
     cat >"$work/others.hpp" <<'EOF'
@@ -67,7 +77,7 @@ set(with_edl \$<AND:\$<COMPILE_LANGUAGE:CXX>,\$<NOT:\$<STREQUAL:\$<TARGET_PROPER
 add_compile_options("\$<\${with_edl}:SHELL:-include-pch $work/others.hpp.pch>")
 EOF
   fi
-  cmake -S "$source" -B "$work" -G Ninja -DCMAKE_BUILD_TYPE="$type" -DCMAKE_CXX_COMPILER="$compiler" -DEDL_UNITY="$unity" \
+  cmake -S "$source" -B "$work" -G Ninja -DCMAKE_BUILD_TYPE="$type" "$@" -DEDL_UNITY="$unity" \
     -DBUILD_SHARED_LIBS=$shared -DEDL_ONEDNN="$onednn" -DEDL_CUDA="$cuda" -DCMAKE_CUDA_ARCHITECTURES=80 -DEDL_TESTS=OFF \
     "-DCMAKE_CXX_FLAGS=$flags" -DCMAKE_PROJECT_INCLUDE="$work/others.cmake" -DCMAKE_CXX_FLAGS_RELEASE=-DNDEBUG -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-DNDEBUG -DCMAKE_CXX_FLAGS_DEBUG= \
     >"$work.log" 2>&1 || { cat "$work.log" >&2; exit 1; }
@@ -85,7 +95,7 @@ EOF
   cmake --build "$work" -j 2 --target "$@" >"$work.log" 2>&1 || { tail -n 60 "$work.log" >&2; echo "build $number fails: $shown" >&2; exit 1; }
   for program in mnist edl; do
     [ "$form $program" != "header-only edl" ] || continue
-    "$(find "$work" -name $program -type f -perm -u+x)" --help >/dev/null
+    $emulator "$(find "$work" -name $program -type f -perm -u+x)" --help >/dev/null
   done
   rm -rf "$work"
   built=$((built + 1))
