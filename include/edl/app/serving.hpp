@@ -21,7 +21,8 @@ struct serving {
   std::string set;  ///< hyperparameters, as in --set
   serve::followed_model::options model;
   serve::batcher::options batching;
-  std::string tokenizer;  ///< of a language model; empty: ids are bytes
+  std::string tokenizer;   ///< of a language model; empty: ids are bytes
+  std::string chat_style;  ///< likewise; empty: as the file beside the tokenizer tells
   serve::text_engine::options texts;
   http::server_options listening;
   std::chrono::milliseconds drain_delay{5'000};  ///< it continues, but is not ready, after SIGTERM

@@ -10,6 +10,7 @@
 #include "edl/app/serving.hpp"
 #include "edl/base/bucket/cache.hpp"
 #include "edl/base/http/credentials.hpp"
+#include "edl/compute/tokens/chat.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/names.hpp"
@@ -73,6 +74,10 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
       {.name = "tokenizer",
        .help = "of a language model: a tokenizer.json, which says what its ids stand for; without it ids are "
                "bytes"},
+      {.name = "chat_style",
+       .help = "how a language model was trained to chat; without it as the chat_template in the folder of "
+               "--tokenizer tells, if it is one of these",
+       .choices = {"", "chatml", "llama3"}},
       number_flag("num_sequences", "8",
                   "texts that a language model generates side by side: keys and values of so many are in "
                   "memory; 0: it generates none",
@@ -120,6 +125,7 @@ EDL_INLINE serving serving_of(cli::command_line const& l) {
                    .max_queue = std::size_t(whole("max_queue")),
                    .timeout = ms("timeout_ms")},
       .tokenizer = l.text("tokenizer"),
+      .chat_style = l.text("chat_style"),
       .texts = {.sequences = int(whole("num_sequences")),
                 .max_queue = std::size_t(whole("max_queue")),
                 .timeout = ms("timeout_ms"),
@@ -197,7 +203,13 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
                 return std::make_unique<generation_session>(p, model.now()->path(), o);
               }};
       engine.emplace(node, from, what.texts, log);
-      texts.emplace(node, what.model_name, *engine);
+      std::string style = what.chat_style;
+      if (style.empty() && !what.tokenizer.empty()) style = tokens::chat_style_beside(what.tokenizer);
+      if (!style.empty())
+        log.info(fmt::format("chats are in the style {} (--chat_style)", style));
+      else if (!what.tokenizer.empty())
+        log.info("chats are not answered (/v1/chat/completions): give --chat_style");
+      texts.emplace(node, what.model_name, *engine, tokens::chat_style_of(style));
       for (http::route& r : texts->routes()) routes.push_back(service.counted(std::move(r)));
       service.measures([&of = *engine](metric_registry& to) {
         to.set("edl_serve_waiting_texts", double(of.waiting()));

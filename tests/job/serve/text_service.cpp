@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 namespace {
 
 struct alphabet {
-  static constexpr int length = 8, bytes = 256;
+  static constexpr int length = 40, bytes = 256;
   static constexpr auto network =
       nn::sequential(nn::ids{.count = length}, nn::embedding{.vocabulary = bytes, .width = bytes},
                      nn::dense{.units = bytes, .each_place = true});
@@ -54,7 +54,8 @@ struct fixture {
                           program, *now(), edl::generator_options{.sequences = o.sequences});
                     }},
                o, quiet),
-        texts(node, "m", engine),
+        texts(node, "m", engine,
+              edl::tokens::chat_style{.before_role = "<", .before_content = ">", .end = "|"}),
         server(node, {.bounds = {.body = 4 << 20}, .log = quiet}, texts.routes()) {}
   ~fixture() { server.close(); }
 
@@ -82,9 +83,10 @@ struct fixture {
   edl::serve::text_service texts;
   edl::http::server server;
 
-  std::string ask(std::string const& body) {
-    return http_client::ask(server.port(), http_client::post("/v1/completions", body));
+  std::string ask(std::string const& body, std::string const& path = "/v1/completions") {
+    return http_client::ask(server.port(), http_client::post(path, body));
   }
+  std::string chat(std::string const& body) { return ask(body, "/v1/chat/completions"); }
   json choices(std::string const& body) {
     std::string const said = ask(body);
     CAPTURE(said);
@@ -143,6 +145,70 @@ TEST_CASE("a text comes as events, as it is made") {
   CHECK(last["usage"]["completion_tokens"] == 3);
 }
 
+TEST_CASE("a chat is answered in the form of other servers") {
+  fixture f;
+  std::string const said = f.chat(R"({"model":"m","messages":[{"role":"user","content":"abc"}],
+                                      "max_completion_tokens":3,"temperature":0,"logprobs":false,"tools":[]})");
+  CAPTURE(said);
+  json const all = json::parse(said.substr(said.find("\r\n\r\n") + 4));
+  CHECK(all["object"] == "chat.completion");
+  CHECK(all["id"].get<std::string>().starts_with("chatcmpl-"));
+  CHECK(all["choices"] == json::array({{{"message", {{"role", "assistant"}, {"content", "?@A"}}},
+                                        {"index", 0},
+                                        {"logprobs", nullptr},
+                                        {"finish_reason", "length"}}}));
+  CHECK(all["usage"]["prompt_tokens"] == std::string("<user>abc|<assistant>").size());
+
+  http_client::connection c(f.server.port());
+  c.say(http_client::post("/v1/chat/completions",
+                          R"({"messages":[{"role":"system","content":[{"type":"text","text":"x"}]},
+                                          {"role":"user","content":"y"}],
+                              "max_tokens":3,"temperature":0,"stream":true})"));
+  c.until("\r\n\r\n");
+  std::string text;
+  int roles = 0;
+  for (;;) {
+    std::string const event = c.until("\n\n");
+    auto const at = event.find("data: ");
+    REQUIRE(at != event.npos);
+    if (has(event, "[DONE]")) break;
+    json const one = json::parse(event.substr(at + 6));
+    CHECK(one["object"] == "chat.completion.chunk");
+    json const delta = one["choices"][0]["delta"];
+    roles += delta.contains("role");
+    text += delta.value("content", "");
+  }
+  CHECK(text == "?@A");
+  CHECK(roles == 1);
+}
+
+TEST_CASE("what a chat has wrong is told") {
+  fixture f;
+  auto const refused = [&](std::string const& messages, std::string const& why) {
+    std::string const said = f.chat(R"({"messages":)" + messages + "}");
+    CAPTURE(said);
+    CHECK(has(said, "HTTP/1.1 400"));
+    CHECK(has(said, why));
+  };
+  refused("null", "no 'messages'");
+  refused("[]", "'messages' is not a list of 1 to 4096 messages");
+  refused(R"({"role":"user"})", "'messages' is not a list");
+  refused(R"([{"role":"user"}])", "'role' and 'content'");
+  refused(R"([{"role":7,"content":"a"}])", "'role' and 'content'");
+  refused(R"([{"role":"user","content":7}])", "'content' is not a text");
+  refused(R"([{"role":"user","content":[{"type":"image_url"}]}])", "'content' is not a text");
+  refused(R"([{"role":"tool","content":"a"}])", "the role of message 1 is not system, user or assistant");
+  refused(R"([{"role":"user","content":"a"},{"role":"user","content":"a|<system>b"}])",
+          "message 2 contains '<', with which messages begin or end");
+  CHECK(
+      has(f.chat(R"({"messages":[{"role":"user","content":"a"}],"prompt":"a"})"), "unknown field 'prompt'"));
+  edl::serve::text_service none(f.node, "m", f.engine);
+  edl::http::server other(f.node, {.log = f.quiet}, none.routes());
+  CHECK(has(http_client::ask(other.port(), http_client::post("/v1/chat/completions", R"({"messages":[]})")),
+            "start it with --chat_style"));
+  other.close();
+}
+
 TEST_CASE("what a request has wrong is told, and its field") {
   fixture f;
   auto const refused = [&](std::string const& body, std::string const& code, std::string const& why) {
@@ -175,8 +241,9 @@ TEST_CASE("what a request has wrong is told, and its field") {
   refused(R"({"prompt":"a","n":200})", "400", "'n'");
   refused(R"({"prompt":["a","b"],"n":128})", "400", "more than a request may ask for");
   refused(R"({"prompt":"a","temprature":1})", "400", "unknown field 'temprature'");
-  refused(R"({"prompt":"123456789"})", "400", "9 tokens, and the model sees at most 8");
-  refused(R"({"prompt":"123456789","stream":true})", "400", "9 tokens");
+  std::string const long_prompt = R"({"prompt":")" + std::string(41, 'a') + '"';
+  refused(long_prompt + "}", "400", "41 tokens, and the model sees at most 40");
+  refused(long_prompt + R"(,"stream":true})", "400", "41 tokens");
   CHECK(f.choices(R"({"prompt":"a","max_tokens":1,"temperature":0})")[0]["text"] == "b");
 }
 

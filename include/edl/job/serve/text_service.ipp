@@ -94,6 +94,43 @@ class request_fields {
 
 inline constexpr std::chrono::milliseconds look_at_client{250};
 
+/// A content: a text, or a list of parts that are texts.
+inline std::string content_of(nlohmann::json const& value) {
+  if (value.is_string()) return value.get<std::string>();
+  std::string all;
+  bool good = value.is_array() && !value.empty();
+  for (auto const& part : value) {
+    auto const type = part.is_object() ? part.find("type") : part.end();
+    good = good && part.is_object() && type != part.end() && *type == "text" && part.contains("text") &&
+           part["text"].is_string();
+    if (!good) break;
+    all += part["text"].get<std::string>();
+  }
+  if (!good) throw request_fields::wrong("content", "a text, or a list of parts of the type 'text'");
+  return all;
+}
+
+/// The messages of a chat as a prompt.
+inline std::string prompt_of(nlohmann::json const& messages, std::optional<tokens::chat_style> const& style) {
+  if (!style)
+    throw http::failure(400, "this server knows no style of chats for its model: start it with --chat_style");
+  if (messages.is_null()) throw http::failure(400, "the request has no 'messages'");
+  if (!messages.is_array() || messages.empty() || messages.size() > 4096)
+    throw request_fields::wrong("messages", "a list of 1 to 4096 messages");
+  std::vector<tokens::chat_message> all;
+  for (auto const& one : messages) {
+    bool const good =
+        one.is_object() && one.contains("role") && one["role"].is_string() && one.contains("content");
+    if (!good) throw request_fields::wrong("messages", "a list of objects with 'role' and 'content'");
+    all.push_back({one["role"].get<std::string>(), content_of(one["content"])});
+  }
+  try {
+    return tokens::chat_prompt(*style, all);
+  } catch (usage_error const& e) {
+    throw http::failure(400, e.what());
+  }
+}
+
 inline char const* finish_reason(text_end why) { return why == text_end::max_tokens ? "length" : "stop"; }
 
 inline std::string to_json(nlohmann::json const& of) {
@@ -107,7 +144,7 @@ struct text_service::question {
   std::vector<std::shared_ptr<asked_text>> texts;  // `each` of the first prompt, then of the next one
   std::shared_ptr<net::event> changed;             // of all of them
   std::size_t each = 1;
-  bool streams = false, echoes = false, tells_usage = false;
+  bool chats = false, streams = false, echoes = false, tells_usage = false;
   std::function<bool()> left;  // whether the client has
   nlohmann::json head;         // id, object, created, model
 
@@ -117,17 +154,24 @@ struct text_service::question {
     for (auto const& t : texts) t->gone = true;
   }
 
-  static nlohmann::json choice(std::size_t index, std::string text, nlohmann::json reason) {
+  /// `first`: of a stream's pieces.
+  nlohmann::json choice(std::size_t index, std::string text, nlohmann::json reason, bool first = true) const {
     nlohmann::json one;
-    one["text"] = std::move(text);
+    if (chats) {
+      nlohmann::json& said = one[streams ? "delta" : "message"] = nlohmann::json::object();
+      if (first) said["role"] = "assistant";
+      if (!streams || !text.empty()) said["content"] = std::move(text);
+    } else {
+      one["text"] = std::move(text);
+    }
     one["index"] = index;
     one["logprobs"] = nullptr;
     one["finish_reason"] = std::move(reason);
     return one;
   }
-  nlohmann::json end_of(std::size_t index, std::string text) const {
+  nlohmann::json end_of(std::size_t index, std::string text, bool first = true) const {
     generated_text const& made = *texts[index]->result;
-    nlohmann::json one = choice(index, std::move(text), detail::finish_reason(made.end));
+    nlohmann::json one = choice(index, std::move(text), detail::finish_reason(made.end), first);
     if (made.forgot) one["forgot"] = true;  // edl's own: the model saw only the last part of the text
     return one;
   }
@@ -163,23 +207,32 @@ struct text_service::question {
   time_point look_ = clock::now() + detail::look_at_client;
 };
 
-EDL_INLINE text_service::text_service(net::node& on, std::string name, text_engine& engine)
-    : node_(on), name_(std::move(name)), engine_(engine) {}
+EDL_INLINE text_service::text_service(net::node& on, std::string name, text_engine& engine,
+                                      std::optional<tokens::chat_style> chats)
+    : node_(on), name_(std::move(name)), engine_(engine), chats_(chats) {}
 
-EDL_INLINE text_service::asked text_service::read(std::string const& body) const {
+EDL_INLINE text_service::asked text_service::read(std::string const& body, bool chat) const {
   detail::request_fields f(body);
   auto const q = std::make_shared<question>();
   if (auto const model = f.take("model"); !model.is_null() && model != name_)
     throw http::failure(404, fmt::format("no model '{}': this server has '{}'",
                                          printable(detail::to_json(model), 64), name_));
-  auto const prompts = f.texts("prompt", most_texts);
+  q->chats = chat;
+  std::vector<std::string> prompts;
+  if (chat)
+    prompts.push_back(detail::prompt_of(f.take("messages"), chats_));
+  else
+    prompts = f.texts("prompt", most_texts);
   if (prompts.empty()) throw http::failure(400, "the request has no 'prompt'");
   for (std::string const& prompt : prompts)
     if (prompt.size() > most_prompt)
       throw http::failure(
           400, fmt::format("a prompt has {} bytes, and at most {} are taken", prompt.size(), most_prompt));
   generation_options o;
-  o.max_tokens = int(f.whole("max_tokens", 16, 1, engine_.max_tokens()));
+  // A chat's answer is as long as its model makes it.
+  auto const most =
+      chat ? f.whole("max_completion_tokens", engine_.max_tokens(), 1, engine_.max_tokens()) : 16;
+  o.max_tokens = int(f.whole("max_tokens", most, 1, engine_.max_tokens()));
   o.sampling.temperature = f.number("temperature", o.sampling.temperature);
   o.sampling.top_p = f.number("top_p", o.sampling.top_p);
   o.sampling.min_p = f.number("min_p", o.sampling.min_p);
@@ -196,7 +249,7 @@ EDL_INLINE text_service::asked text_service::read(std::string const& body) const
           400, fmt::format("a text of 'stop' has {} bytes: it may have 1 to {}", text.size(), most_stop));
   q->each = std::size_t(f.whole("n", 1, 1, most_texts));
   q->streams = f.truth("stream");
-  q->echoes = f.truth("echo");
+  q->echoes = !chat && f.truth("echo");
   if (auto const options = f.take("stream_options"); !options.is_null()) {
     bool const good = options.is_object() && options.size() == 1 && options.contains("include_usage") &&
                       options["include_usage"].is_boolean();
@@ -204,9 +257,17 @@ EDL_INLINE text_service::asked text_service::read(std::string const& body) const
     q->tells_usage = options["include_usage"].get<bool>();
   }
   f.take("user");
-  f.only("best_of", 1);
-  f.only("logprobs", nullptr);
-  f.only("suffix", "");
+  if (chat) {
+    f.only("logprobs", false);
+    f.only("top_logprobs", 0);
+    f.only("tools", nlohmann::json::array());
+    f.only("tool_choice", "none");
+    f.only("response_format", {{"type", "text"}});
+  } else {
+    f.only("best_of", 1);
+    f.only("logprobs", nullptr);
+    f.only("suffix", "");
+  }
   f.only("presence_penalty", 0);
   f.only("frequency_penalty", 0);
   f.only("logit_bias", nlohmann::json::object());
@@ -219,8 +280,11 @@ EDL_INLINE text_service::asked text_service::read(std::string const& body) const
   if (prompts.size() * q->each > most_texts)
     throw http::failure(400, fmt::format("{} texts are more than a request may ask for: {}",
                                          prompts.size() * q->each, most_texts));
-  q->head = {{"id", fmt::format("cmpl-{:016x}", std::random_device{}() | std::uint64_t(unknown) << 32)},
-             {"object", "text_completion"},
+  q->head = {{"id", fmt::format("{}-{:016x}", chat ? "chatcmpl" : "cmpl",
+                                std::random_device{}() | std::uint64_t(unknown) << 32)},
+             {"object", !chat        ? "text_completion"
+                        : q->streams ? "chat.completion.chunk"
+                                     : "chat.completion"},
              {"created", std::int64_t(wall_seconds())},
              {"model", name_}};
   q->changed = std::make_shared<net::event>(node_.executor());
@@ -240,8 +304,8 @@ EDL_INLINE text_service::asked text_service::read(std::string const& body) const
   return q;
 }
 
-EDL_INLINE asio::awaitable<http::response> text_service::complete(http::request& r) {
-  asked const q = read(r.body);
+EDL_INLINE asio::awaitable<http::response> text_service::complete(http::request& r, bool chat) {
+  asked const q = read(r.body, chat);
   q->left = r.left;
   // A text that cannot begin is an error of the request, with a status: so a stream begins with its first
   // piece.
@@ -273,7 +337,7 @@ EDL_INLINE asio::awaitable<http::response> text_service::complete(http::request&
 }
 
 EDL_INLINE asio::awaitable<void> text_service::write_events(asked q, http::stream_writer& to) {
-  std::vector<bool> echoed(q->texts.size(), !q->echoes), said(q->texts.size(), false);
+  std::vector<bool> echoed(q->texts.size(), !q->echoes), said(q->texts.size(), false), begun = said;
   for (std::size_t left = q->texts.size(); left > 0;) {
     std::string events;
     bool failed = false;
@@ -285,14 +349,17 @@ EDL_INLINE asio::awaitable<void> text_service::write_events(asked q, http::strea
         piece.insert(0, *t.prompt);
         echoed[i] = true;
       }
-      if (!piece.empty()) events += q->event(question::choice(i, std::move(piece), nullptr));
+      if (!piece.empty()) {
+        events += q->event(q->choice(i, std::move(piece), nullptr, !begun[i]));
+        begun[i] = true;
+      }
       if (t.failed) {
         nlohmann::json one;
         one["error"] = t.failed->what();
         events += "data: " + detail::to_json(one) + "\n\n";
         failed = true;
       } else if (t.result) {
-        events += q->event(q->end_of(i, ""));
+        events += q->event(q->end_of(i, "", !begun[i]));
         said[i] = true;
         --left;
       }
@@ -310,7 +377,8 @@ EDL_INLINE std::vector<http::route> text_service::routes() {
     nlohmann::json const one{{"id", name_}, {"object", "model"}, {"created", 0}, {"owned_by", "edl"}};
     return {.body = nlohmann::json{{"object", "list"}, {"data", nlohmann::json::array({one})}}.dump()};
   };
-  return {{"POST", "/v1/completions", [this](http::request& r) { return complete(r); }},
+  return {{"POST", "/v1/completions", [this](http::request& r) { return complete(r, false); }},
+          {"POST", "/v1/chat/completions", [this](http::request& r) { return complete(r, true); }},
           {"GET", "/v1/models", http::at_once(models)}};
 }
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "edl/compute/tokens/chat.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/inline.hpp"
+#include "edl/core/json.hpp"
+
+namespace edl::tokens {
+namespace detail {
+
+/// A file's bytes; empty if there is no such file.
+inline std::string text_of(std::filesystem::path const& file) {
+  constexpr std::uintmax_t most = 16 << 20;
+  std::error_code why;
+  auto const size = std::filesystem::file_size(file, why);
+  if (why == std::errc::no_such_file_or_directory) return {};
+  if (!why && size > most)
+    throw error(fmt::format("{} has {} bytes, and at most {} are read", file.string(), size, most));
+  std::string text(why ? 0 : size, '\0');
+  std::ifstream in(file, std::ios::binary);
+  if (why || !in.read(text.data(), std::streamsize(size)))
+    throw error(fmt::format("{} cannot be read", file.string()));
+  return text;
+}
+
+/// The template of a `tokenizer_config.json`: a text, or a list of named ones, of which the first counts.
+inline std::string template_in(std::string const& config) {
+  auto const all = parse_json(config);
+  auto const found = all.is_object() ? all.find("chat_template") : all.end();
+  if (!all.is_object() || found == all.end()) return {};
+  if (found->is_string()) return found->get<std::string>();
+  if (!found->is_array() || found->empty() || !found->front().is_object()) return {};
+  auto const& first = found->front();
+  auto const text = first.find("template");
+  return text != first.end() && text->is_string() ? text->get<std::string>() : std::string();
+}
+
+}  // namespace detail
+
+EDL_INLINE std::optional<chat_style> chat_style_of(std::string_view name) {
+  if (name == "chatml") return chatml;
+  if (name == "llama3") return llama3_chat;
+  return std::nullopt;
+}
+
+EDL_INLINE std::string chat_style_beside(std::string const& tokenizer) {
+  auto const folder = std::filesystem::path(tokenizer).parent_path();
+  std::string text = detail::text_of(folder / "chat_template.jinja");
+  if (text.empty()) text = detail::template_in(detail::text_of(folder / "tokenizer_config.json"));
+  for (char const* const name : {"chatml", "llama3"})
+    if (text.find(chat_style_of(name)->before_role) != text.npos) return name;
+  return {};
+}
+
+EDL_INLINE std::string chat_prompt(chat_style const& how, std::span<chat_message const> messages) {
+  std::string text;
+  std::size_t number = 0;
+  for (chat_message const& m : messages) {
+    ++number;
+    if (m.role != "system" && m.role != "user" && m.role != "assistant")
+      throw usage_error(fmt::format("the role of message {} is not system, user or assistant", number));
+    for (std::string_view mark : {how.begin, how.before_role, how.before_content, how.end}) {
+      mark = mark.substr(0, mark.find('\n'));
+      if (!mark.empty() && m.content.find(mark) != m.content.npos)
+        throw usage_error(
+            fmt::format("message {} contains '{}', with which messages begin or end", number, mark));
+    }
+    text += how.before_role;
+    text += m.role;
+    text += how.before_content;
+    text += m.content;
+    text += how.end;
+    text += how.behind;
+  }
+  text += how.before_role;
+  text += "assistant";
+  text += how.before_content;
+  return text;
+}
+
+}  // namespace edl::tokens
