@@ -24,7 +24,8 @@ struct pod_answer {
 pod_answer ask_pod(command_line const& l, words const& before, words const& behind);
 
 /// The pod that audits `directory` in the place of a job's master: its image, its volumes, for a bucket its
-/// environment and service account, and nothing that may be done to the cluster. Throws error when the master's pod has no command.
+/// environment and service account, and nothing that may be done to the cluster. Throws error when the
+/// master's pod has no command.
 nlohmann::json audit_pod(nlohmann::json const& master, std::string const& job, std::string const& directory);
 
 /// The --checkpoint_dir of a master's command; empty when there is none.
