@@ -186,6 +186,40 @@ TEST_CASE("a name of no variable, and one that stands twice, are refused") {
         "weight_names of the model: variable 'dense/bias' occurs twice, as 'a' and 'b'");
 }
 
+TEST_CASE("one name stands for several, with braces on both sides") {
+  edl::parameter_layout layout;
+  for (char const* const name : {"s1/conv/k", "s1/conv_1/k", "s2/conv/k", "s2/conv_1/k"}) {
+    layout.variables.push_back({.name = name, .dims = {2}, .offset = layout.parameters});
+    layout.parameters += 2;
+  }
+  scratch const dir;
+  auto const eight = counted(8);
+  auto const part = [&](std::size_t from, std::size_t n) {
+    return std::as_bytes(edl::view<float>(eight).subspan(from, n));
+  };
+  write(dir / "t.safetensors", {{.name = "s.a.c1.q", .dims = {1}, .data = part(0, 1)},
+                                {.name = "s.a.c1.v", .dims = {1}, .data = part(1, 1)},
+                                {.name = "s.a.c2.q", .dims = {1}, .data = part(2, 1)},
+                                {.name = "s.a.c2.v", .dims = {1}, .data = part(3, 1)},
+                                {.name = "s.b.c2.q", .dims = {1}, .data = part(4, 1)},
+                                {.name = "s.b.c2.v", .dims = {1}, .data = part(5, 1)}});
+  other_model const from(dir / "t.safetensors");
+  static constexpr weight_name names[] = {{"s.{a,b}.c{1,2}.{q,v}", "s{1,2}/{conv,conv_1}/k"}};
+  auto const match = from.match(layout, names);
+  CHECK(match.found == texts{"s1/conv/k", "s1/conv_1/k", "s2/conv_1/k"});
+  CHECK(match.missing == texts{"s2/conv/k ('s.b.c1.{q,v}')"});
+  std::vector<float> all(8);
+  from.read(layout, names, 0, all);
+  CHECK(all == std::vector<float>{1, 2, 3, 4, 0, 0, 5, 6});
+  auto const wrong = [&](weight_name const& w) {
+    return complaint([&] { check_weight_names(layout, {&w, 1}); });
+  };
+  CHECK(wrong({"s.{a,b}.c1", "s{1,2,3}/conv/k"}).find("as many choices") != std::string::npos);
+  CHECK(wrong({"s.a.c1", "s{1,2}/conv/k"}).find("as many choices") != std::string::npos);
+  CHECK(wrong({"s.{a,b,c}.c1", "s{1,2,3}/conv/k"}).find("it has no variable 's3/conv/k'") !=
+        std::string::npos);
+}
+
 TEST_CASE("one name stands for layers that repeat, by their numbers") {
   edl::parameter_layout layout;
   for (char const* const name : {"r/block/k", "r/block_1/k", "r/block_10/k", "r/block_x/k", "r/blocks/k"}) {

@@ -84,8 +84,41 @@ inline std::size_t first_extent(variable const& v, weight_order order) {
   return dims.empty() ? 1 : std::size_t(dims[0]);
 }
 
-/// The name in other programs' files that an entry gives to a variable; empty: it is about others.
-inline std::optional<std::string> their_name(weight_name const& w, std::string_view variable) {
+/// The names that one with braces stands for: "{q,k}_proj" for "q_proj" and "k_proj". Those behind the first
+/// ones stay, and a name without braces stands for itself.
+inline std::vector<std::string> choices_of(std::string_view name) {
+  auto const open = name.find('{'), close = name.find('}', std::min(open, name.size()));
+  if (close == name.npos) return {std::string(name)};
+  std::vector<std::string> all;
+  for (std::size_t at = open + 1, end = at; at <= close; at = end + 1) {
+    end = std::min(name.find(',', at), close);
+    all.push_back(
+        fmt::format("{}{}{}", name.substr(0, open), name.substr(at, end - at), name.substr(close + 1)));
+  }
+  return all;
+}
+
+/// The names, theirs and ours, that an entry with braces in `ours` stands for.
+inline std::vector<std::pair<std::string, std::string>> expanded(weight_name const& w) {
+  std::vector<std::pair<std::string, std::string>> all{{std::string(w.theirs), std::string(w.ours)}};
+  while (choices_of(all.front().second).size() > 1) {
+    std::vector<std::pair<std::string, std::string>> next;
+    for (auto const& [theirs, ours] : all) {
+      auto const from = choices_of(theirs), to = choices_of(ours);
+      if (from.size() != to.size())
+        throw error(fmt::format(
+            "weight_names of the model: '{}' and '{}' have to have as many choices in each pair of braces",
+            w.theirs, w.ours));
+      for (std::size_t i = 0; i < to.size(); ++i) next.emplace_back(from[i], to[i]);
+    }
+    all = std::move(next);
+  }
+  return all;
+}
+
+/// The name in other programs' files that an entry without braces in `ours` gives to a variable; empty: it is
+/// about others.
+inline std::optional<std::string> their_name_of(weight_name const& w, std::string_view variable) {
   auto const at = w.ours.find("_#");
   if (at == w.ours.npos) return w.ours == variable ? std::optional(std::string(w.theirs)) : std::nullopt;
   std::string_view const before = w.ours.substr(0, at), behind = w.ours.substr(at + 2);
@@ -104,20 +137,13 @@ inline std::optional<std::string> their_name(weight_name const& w, std::string_v
   return fmt::format("{}{}{}", w.theirs.substr(0, place), number, w.theirs.substr(place + 1));
 }
 
-/// The tensors that a name stands for: "{q,k}_proj" for "q_proj" and "k_proj", another for itself.
-inline std::vector<std::string> tensors_of(std::string_view name) {
-  auto const open = name.find('{'), close = name.find('}', std::min(open, name.size()));
-  if (close == name.npos) return {std::string(name)};
-  std::vector<std::string> all;
-  for (std::size_t at = open + 1, end = at; at <= close; at = end + 1) {
-    end = std::min(name.find(',', at), close);
-    all.push_back(
-        fmt::format("{}{}{}", name.substr(0, open), name.substr(at, end - at), name.substr(close + 1)));
-  }
-  return all;
+inline std::optional<std::string> their_name(weight_name const& w, std::string_view variable) {
+  for (auto const& [theirs, ours] : expanded(w))
+    if (auto name = their_name_of({theirs, ours}, variable)) return name;
+  return std::nullopt;
 }
 
-/// The same by the first entry that is about the variable, and that entry.
+/// The same by the first entry that is about the variable, and that entry's order.
 inline std::optional<std::pair<std::string, weight_order>> their_name(std::span<weight_name const> names,
                                                                       std::string_view variable) {
   for (weight_name const& w : names)
@@ -181,7 +207,7 @@ inline std::string listed(std::vector<std::string> const& names) {
 EDL_INLINE std::vector<std::string> tensors_of(std::span<weight_name const> names,
                                                std::string_view variable) {
   auto const theirs = detail::their_name(names, variable);
-  return theirs ? detail::tensors_of(theirs->first) : std::vector<std::string>{};
+  return theirs ? detail::choices_of(theirs->first) : std::vector<std::string>{};
 }
 
 EDL_INLINE std::string variable_match::describe() const {
@@ -270,7 +296,7 @@ EDL_INLINE std::optional<other_model::place> other_model::find(variable const& v
   auto const other = detail::their_name(names, v.name);
   if (!other) return std::nullopt;
   std::optional<place> found;
-  for (std::string const& name : detail::tensors_of(other->first)) {
+  for (std::string const& name : detail::choices_of(other->first)) {
     auto next = find(name);
     if (!next) return std::nullopt;
     if (!found) {
@@ -327,11 +353,14 @@ EDL_INLINE void check_weight_names(parameter_layout const& layout, std::span<wei
           fmt::format("weight_names of the model: '{}' and '{}' have to have one '#' each, as a number "
                       "of repeated layers and as '_#', or none",
                       ours, names[i].theirs));
-    if (std::ranges::none_of(
-            known, [&](std::string const& v) { return detail::their_name(names[i], v).has_value(); })) {
-      std::string const near = cli::nearest(ours, known);
+    for (auto const& [theirs, one] : detail::expanded(names[i])) {
+      auto const is = [&](std::string const& v) {
+        return detail::their_name_of({theirs, one}, v).has_value();
+      };
+      if (std::ranges::any_of(known, is)) continue;
+      std::string const near = cli::nearest(one, known);
       throw error(fmt::format(
-          "weight_names of the model: it has no variable '{}'; {}", ours,
+          "weight_names of the model: it has no variable '{}'; {}", one,
           near.empty() ? "it has " + detail::listed(known) : fmt::format("did you mean '{}'?", near)));
     }
     for (weight_name const& earlier : names.first(i))

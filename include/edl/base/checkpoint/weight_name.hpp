@@ -21,7 +21,9 @@ enum class weight_order {
 /// occurs again: nothing for 0, else "_n".
 ///
 /// Several tensors may make one variable: "attn.{q,k,v}_proj.weight" stands for three, whose first extents
-/// follow each other.
+/// follow each other. With braces in `ours` an entry stands for several: "layer{1,2}.conv.weight" and
+/// "layer{1,2}/conv2d/kernel" for two. Each pair of braces in `ours` goes with the first one that is left in
+/// `theirs`, and has as many choices.
 struct weight_name {
   std::string_view theirs;  ///< "features.0.weight"
   std::string_view ours;    ///< "conv2d/kernel"
