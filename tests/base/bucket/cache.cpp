@@ -114,6 +114,34 @@ TEST_CASE("a wrong checksum is an error, and the bytes are not kept") {
   CHECK(text_of(copy_of("s3://box/k", o).path()) == "more");
 }
 
+TEST_CASE("a sum that the store sends counts, and not an ETag that only looks like an MD5 sum") {
+  fixture const f;
+  std::string sum = "x-amz-checksum-crc32: y/Q5Jg==";  // of 123456789
+  unkind_store* self = nullptr;
+  unkind_store double_([&](request const& r, wire& w) {
+    if (r.field("x-amz-checksum-mode").empty()) return false;
+    w.send("HTTP/1.1 200 OK\r\nETag: " + self->tag_of("k") + "\r\n" + sum +
+           "\r\nContent-Length: 9\r\n\r\n123456789");
+    return true;
+  });
+  self = &double_;
+  double_.objects["k"] = "123456789";
+  double_.tags["k"] = "\"00112233445566778899aabbccddeeff\"";  // of a store that encrypts
+  CHECK(text_of(copy_of("s3://box/k", f.options(double_)).path()) == "123456789");
+  sum = "x-amz-checksum-crc64nvme: rosUhgp5mIg=";
+  double_.tags["k"] = "\"10112233445566778899aabbccddeeff\"";
+  CHECK(text_of(copy_of("s3://box/k", f.options(double_)).path()) == "123456789");
+  for (auto const& [wrong, name] :
+       {std::pair{"x-amz-checksum-crc32: AAAAAA==", "the CRC-32 y/Q5Jg==, but the store sends AAAAAA=="},
+        {"x-amz-checksum-crc64nvme: AAAAAAAAAAA=",
+         "the CRC-64 rosUhgp5mIg=, but the store sends AAAAAAAAAAA="}}) {
+    sum = wrong;
+    double_.tags["k"] = "\"20112233445566778899aabbccddeeff\"";
+    CHECK(says(thrown([&] { copy_of("s3://box/k", f.options(double_)); }),
+               {std::string("s3://box/k: the received bytes have ") + name}));
+  }
+}
+
 TEST_CASE("what was copied before it broke off is not copied again") {
   fixture const f;
   std::mutex mutex;

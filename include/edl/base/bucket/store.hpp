@@ -41,7 +41,7 @@ struct store_options {
 /// the remedy; a temporary failure that lasts is storage_error.
 ///
 /// Everything that is written carries its SHA-256, which the store verifies and keeps. What is read whole is
-/// compared with the SHA-256 or CRC-32C that the store sends, if it sends one.
+/// compared with the SHA-256, CRC-32C, CRC-32 or CRC-64 that the store sends, if it sends one.
 ///
 /// Thread safety: safe; each call has a connection for itself.
 class store {
@@ -60,8 +60,9 @@ class store {
   std::vector<object> list(std::string const& prefix) const;
 
   /// Passes bytes [from, to) of an object to `take`, in order and each once, in pieces. Throws error if the
-  /// object has changed since it was found.
-  void read(object const& of, std::uint64_t from, std::uint64_t to,
+  /// object has changed since it was found. Returns whether they were compared with a sum: that of an object
+  /// that is read whole, which the store sends, or else an ETag that is an MD5 sum.
+  bool read(object const& of, std::uint64_t from, std::uint64_t to,
             std::function<void(std::string_view)> const& take) const;
 
   /// Writes an object, which other readers see whole or not at all, and returns it. Returns nothing if
