@@ -141,14 +141,31 @@ void start_able(master& m, std::uint32_t n) {
   REQUIRE(m.it.ready());
 }
 
+/// They have made passes in their world, and wait.
+void train(master& m, std::vector<std::uint32_t> const& who, std::uint64_t passes = 1) {
+  m.now += milliseconds(1);
+  for (std::uint32_t const i : who) m.it.heartbeat(role::worker, i, 1, {.position = 2 * passes}, m.now);
+}
+
+/// Time passes, in which those of `heard` give a sign of life, and make no pass.
+void wait(master& m, edl::master::duration d, std::vector<std::uint32_t> const& heard,
+          std::uint64_t passes = 1) {
+  for (auto const until = m.now + d; m.now < until;) {
+    m.now += milliseconds(250);
+    for (std::uint32_t const i : heard) m.it.heartbeat(role::worker, i, 1, {.position = 2 * passes}, m.now);
+    m.it.tick(m.now);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a worker that all others wait for is left out, and follows when it is heard again") {
   master m;
   start_able(m, 3);
-  m.pass(seconds(2), {1});
+  train(m, {0, 1, 2});
+  wait(m, seconds(2), {0, 2});
   CHECK(m.it.ready());
-  m.pass(milliseconds(250), {1});
+  wait(m, milliseconds(250), {0, 2});
   CHECK_FALSE(m.it.ready());
   CHECK(m.said("worker 1 has not been heard for 2.2 s, and the others wait for it: they go on without it"));
   m.enter(0, 1, copy(5));
@@ -160,44 +177,71 @@ TEST_CASE("a worker that all others wait for is left out, and follows when it is
   CHECK(m.it.ready());
   REQUIRE(m.of(1));
   CHECK(m.of(1)->members.size() == 2);
-  m.pass(seconds(10));
+  train(m, {0, 2}, 2);
+  wait(m, seconds(10), {0, 1, 2}, 2);
   CHECK(m.it.workers().all().size() == 3);
   m.enter(1, 2, copy(8));
   for (std::uint32_t const i : {0, 2}) m.enter(i, 2, copy(8));
   REQUIRE(m.it.ready());
   CHECK(m.members() == "0* 1* 2*");
+  // The second time they are twice as patient.
+  train(m, {0, 1, 2}, 3);
+  wait(m, seconds(4), {0, 2}, 3);
+  CHECK(m.it.ready());
+  wait(m, milliseconds(250), {0, 2}, 3);
+  CHECK_FALSE(m.it.ready());
+}
+
+TEST_CASE("two workers that fall silent one after the other are left out together") {
+  master m;
+  start_able(m, 4);
+  train(m, {0, 1, 2, 3});
+  wait(m, milliseconds(500), {0, 1, 3});
+  wait(m, seconds(2), {0, 3});
+  CHECK(m.it.ready());  // 2 has been silent for long enough, 1 not yet
+  wait(m, milliseconds(250), {0, 3});
+  CHECK_FALSE(m.it.ready());
+  for (std::uint32_t const i : {0, 3}) m.enter(i, 1, copy(5));
+  REQUIRE(m.it.ready());
+  CHECK(m.members() == "0* 3*");
 }
 
 TEST_CASE("a worker that is left out and stays silent is lost without ending the next world") {
   master m;
   start_able(m, 2);
-  m.pass(milliseconds(2250), {1});
+  train(m, {0, 1});
+  wait(m, milliseconds(2250), {0});
   m.enter(0, 1, copy(5));
   REQUIRE(m.it.ready());
-  m.pass(seconds(3), {1});
+  wait(m, seconds(3), {0});
   CHECK(m.said("worker 1 is lost: it gave no sign of life"));
   CHECK(m.it.ready());
   CHECK(m.members() == "0*");
 }
 
-TEST_CASE("a silent worker is not left out while another computes, nor if it or all cannot follow") {
-  master m;
-  start_able(m, 3);
-  for (int i = 0; i < 16; ++i) {  // 4 s
-    m.now += milliseconds(250);
-    m.it.heartbeat(role::worker, 0, 1, {.position = 3}, m.now);
-    m.it.heartbeat(role::worker, 2, 1, {}, m.now);
-    m.it.tick(m.now);
-    CHECK(m.it.ready());
+TEST_CASE("a silent worker is not left out while nobody waits for a step") {
+  for (char const* const how : {"another computes", "passes take long", "no pass yet", "no work is left",
+                                "it cannot follow", "all are silent", "the job is suspended"}) {
+    CAPTURE(how);
+    auto const is = [&](char const* one) { return how == std::string(one); };
+    master m(is("no work is left") ? checkpointed() : replicated());
+    is("it cannot follow") ? m.start(3) : start_able(m, 3);
+    if (is("no work is left")) m.work();
+    if (!is("no pass yet")) train(m, {0, 1, 2});
+    if (is("the job is suspended")) m.it.suspend(m.now);
+    std::uint64_t const world = m.it.generation();
+    for (int i = 0; i < 16; ++i) {  // 4 s
+      m.now += milliseconds(250);
+      edl::master::vitals v{.position = is("no pass yet") ? 0u : 2u};
+      if (is("another computes")) v.position = 3;
+      if (is("passes take long")) v.pass = 3;  // of 2 records
+      for (std::uint32_t const id : {0, 2})
+        if (!is("all are silent")) m.it.heartbeat(role::worker, id, 1, v, m.now);
+      m.it.tick(m.now);
+    }
+    CHECK(m.it.generation() == world);
+    CHECK(m.it.workers().all().size() == 3);
   }
-  master unable;
-  unable.start(3);
-  unable.pass(seconds(4), {1});
-  CHECK(unable.it.ready());
-  master alone;
-  start_able(alone, 2);
-  alone.pass(seconds(4), {0, 1});
-  CHECK(alone.it.ready());
 }
 
 TEST_CASE("a follower that has no copy begins from a checkpoint when all others are lost") {

@@ -149,7 +149,9 @@ EDL_INLINE heartbeat_reply coordinator::heartbeat(role of, std::uint32_t id, std
   if (!reply.known) return reply;
   if (of == role::worker && trained) dispatch_.progressed(id, now);
   // Until all servers have this generation's state, a server may report a version that has been rolled back.
-  if (job_.leasing() && (of == role::server ? id == 0 : options_.num_servers == 0))
+  // So may a worker that follows.
+  if (job_.leasing() &&
+      (of == role::server ? id == 0 : options_.num_servers == 0 && !generations_.worlds().follows(id)))
     versions_.heard(v.version);
   if (!v.notice.empty()) reply.leave = has_notice({of, id}, incarnation, v.notice, now);
   return reply;

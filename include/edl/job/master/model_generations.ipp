@@ -124,16 +124,25 @@ EDL_INLINE std::optional<std::uint32_t> model_generations::worker_lost(std::uint
 }
 
 EDL_INLINE std::optional<std::uint32_t> model_generations::leave_out_missed(time_point now) {
-  if (!options_.replicas || !job_.leasing()) return std::nullopt;
+  // Nobody waits for a step while the last version is saved.
+  if (!options_.replicas || job_.phase() != job_phase::running || job_.suspending()) return std::nullopt;
+  // The step is repeated, so a short silence must not cost a long one.
+  double step = 0;  // seconds
+  for (auto const& [id, m] : members_.workers().all())
+    step = std::max(step, double(m.last.pass) * double(options_.minibatch_size));
+  auto const patience =
+      std::max(options_.patience,
+               std::chrono::duration_cast<duration>(std::chrono::duration<double>(std::min(step, 60.0))));
   bool any = false;
-  for (std::uint32_t const id : worlds_.missed(members_.workers(), options_.patience, now))
-    if (worlds_.follow(id, members_.workers())) {
+  for (std::uint32_t const id : worlds_.missed(members_.workers(), patience, now))
+    if (worlds_.leave_out(id, members_.workers())) {
       any = true;
+      auto const silent = std::chrono::duration<double>(now - members_.workers().find(id)->seen);
       job_.say(
           severity::info,
           fmt::format("worker {} has not been heard for {:.1f} s, and the others wait for it: they go on "
                       "without it",
-                      id, std::chrono::duration<double>(now - members_.workers().find(id)->seen).count()));
+                      id, silent.count()));
     }
   return any ? regroup_workers(now) : std::nullopt;
 }
@@ -365,7 +374,7 @@ EDL_INLINE void model_generations::begin_world(time_point now) {
     return worlds_.current().version > 0 && (!m.current || !was_in);
   };
   auto const unwritten =
-      worlds_.begin(job_.generation(), members_.workers(), point_->version, point_->directory);
+      worlds_.begin(job_.generation(), members_.workers(), point_->version, point_->directory, now);
   versions_.evaluations().forget_unless([&](std::uint64_t version) { return worlds_.is_frozen(version); });
   for (std::uint64_t const version : unwritten) job_.add(release_frozen{version, false});
   world const& w = worlds_.current();

@@ -32,6 +32,7 @@ class worker_worlds {
   void left(std::uint32_t worker) {
     roll_.forget(worker);
     able_.erase(worker);
+    left_out_.erase(worker);
   }
 
   /// This worker is able to follow others.
@@ -86,8 +87,11 @@ class worker_worlds {
   std::vector<std::uint32_t> absent(membership const& workers, duration timeout, time_point now) const;
 
   /// Members of the world without a sign of life for longer than `patience`, while all others wait for them;
-  /// none if one of them is not able to follow.
+  /// none if one of them is not able to follow. For each time that a worker was left out its patience
+  /// doubles.
   std::vector<std::uint32_t> missed(membership const& workers, duration patience, time_point now) const;
+  /// The next world is formed without this worker, which then follows. False: it cannot follow any.
+  bool leave_out(std::uint32_t worker, membership const& workers);
 
   /// The master heard nobody for this long: does not count that time against any worker.
   void excuse(duration absence, time_point now);
@@ -97,7 +101,7 @@ class worker_worlds {
   /// Begins the world of the workers that have entered. Returns the versions that no longer need to stay
   /// frozen for a checkpoint.
   std::vector<std::uint64_t> begin(std::uint64_t number, membership const& workers, std::uint64_t version,
-                                   std::string const& restore);
+                                   std::string const& restore, time_point now);
 
   world const& current() const { return world_; }  ///< of no member before the first
   bool none_yet() const { return world_.number == 0; }
@@ -119,8 +123,10 @@ class worker_worlds {
   duration gathering_;
   std::uint32_t expected_ = 0;
   roll_call roll_;
-  std::set<std::uint32_t> able_;  // to follow
+  std::set<std::uint32_t> able_;                  // to follow
+  std::map<std::uint32_t, unsigned> left_out_{};  // how many times
   world world_;
+  time_point began_{};  // the world
   std::optional<time_point> forming_since_;
   std::optional<time_point> awaited_since_;                // the workers that have not entered
   std::map<std::uint64_t, std::set<std::uint32_t>> held_;  // versions to evaluate, and who holds them

@@ -2,12 +2,19 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "edl/core/inline.hpp"
 #include "edl/job/master/worker_worlds.hpp"
 
 namespace edl::master {
+namespace detail {
+
+// Who is not heard for longer may be silent: heartbeats come each second.
+inline constexpr std::chrono::milliseconds beats_apart{1'400};
+
+}  // namespace detail
 
 EDL_INLINE void worker_worlds::enter(std::uint32_t worker, entry e, time_point now) {
   if (!awaited_since_) awaited_since_ = now;
@@ -70,17 +77,26 @@ EDL_INLINE std::vector<std::uint32_t> worker_worlds::missed(membership const& wo
   for (auto const& of : world_.members) {
     member const* const m = workers.find(of.id);
     if (!m) continue;
-    bool const computes = m->last.position % 2 == 1 || now - m->moved < patience / 2;
-    if (now - m->seen > patience)
+    auto const before = left_out_.find(of.id);
+    int const times = before == left_out_.end() ? 1 : 1 << std::min(before->second, 10u);
+    if (now - m->seen > patience * times) {
       silent.push_back(of.id);
-    else if (computes)
-      return {};
-    else
+    } else if (now - m->seen > detail::beats_apart || m->moved <= began_ || m->last.position % 2 == 1 ||
+               now - m->moved < patience / 2) {
+      return {};  // it may be silent, too; has not begun to train in this world; or computes
+    } else {
       waits = true;
+    }
   }
   bool const all_able =
       waits && std::ranges::all_of(silent, [&](std::uint32_t id) { return able_.contains(id); });
   return all_able ? silent : std::vector<std::uint32_t>();
+}
+
+EDL_INLINE bool worker_worlds::leave_out(std::uint32_t worker, membership const& workers) {
+  if (!follow(worker, workers)) return false;
+  ++left_out_[worker];
+  return true;
 }
 
 EDL_INLINE void worker_worlds::excuse(duration absence, time_point now) {
@@ -88,8 +104,9 @@ EDL_INLINE void worker_worlds::excuse(duration absence, time_point now) {
 }
 
 EDL_INLINE std::vector<std::uint64_t> worker_worlds::begin(std::uint64_t number, membership const& workers,
-                                                           std::uint64_t version,
-                                                           std::string const& restore) {
+                                                           std::uint64_t version, std::string const& restore,
+                                                           time_point now) {
+  began_ = now;
   world_ = roll_.form(number, workers, version, restore);
   world_.wanted = expected_;
   // A member that takes another's state drops its frozen versions, and a new one has none.

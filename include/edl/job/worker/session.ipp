@@ -710,6 +710,7 @@ EDL_INLINE void session::start_again(rolled_back const& why) {
   steps_since_pull_ = -1;
   next_loss_line_ = 0;
   frozen_.reset();
+  seen_.version = 0;  // until it has the state that the job goes on from
 }
 
 }  // namespace edl::worker
