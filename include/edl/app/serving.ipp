@@ -174,6 +174,26 @@ inline void allow_clients(std::size_t most) {
   ::setrlimit(RLIMIT_NOFILE, &now);
 }
 
+/// The style of chats, if it is known.
+inline std::optional<tokens::chat_style> chats_of(serving const& what, logger const& log) {
+  bool const guessed = what.chat_style.empty() && !what.tokenizer.empty();
+  try {
+    std::string const name = guessed ? tokens::chat_style_beside(what.tokenizer) : what.chat_style;
+    auto const style = tokens::chat_style_of(name);
+    if (style && !what.tokenizer.empty())
+      tokens::check_chat_style(*style, tokens::tokenizer::from_file(what.tokenizer));
+    if (style)
+      log.info(fmt::format("chats are in the style {} (--chat_style)", name));
+    else if (guessed)
+      log.info("chats are not answered (/v1/chat/completions): give --chat_style");
+    return style;
+  } catch (error const& e) {
+    if (!guessed) throw;
+    log.warning(fmt::format("chats are not answered (/v1/chat/completions): {}", e.what()));
+    return std::nullopt;
+  }
+}
+
 }  // namespace detail
 
 EDL_INLINE int run_serving(train::program const& p, serving const& what, signals const& stop) {
@@ -203,13 +223,8 @@ EDL_INLINE int run_serving(train::program const& p, serving const& what, signals
                 return std::make_unique<generation_session>(p, model.now()->path(), o);
               }};
       engine.emplace(node, from, what.texts, log);
-      std::string style = what.chat_style;
-      if (style.empty() && !what.tokenizer.empty()) style = tokens::chat_style_beside(what.tokenizer);
-      if (!style.empty())
-        log.info(fmt::format("chats are in the style {} (--chat_style)", style));
-      else if (!what.tokenizer.empty())
-        log.info("chats are not answered (/v1/chat/completions): give --chat_style");
-      texts.emplace(node, what.model_name, *engine, tokens::chat_style_of(style));
+      std::optional<tokens::chat_style> const chats = detail::chats_of(what, log);
+      texts.emplace(node, what.model_name, *engine, chats);
       for (http::route& r : texts->routes()) routes.push_back(service.counted(std::move(r)));
       service.measures([&of = *engine](metric_registry& to) {
         to.set("edl_serve_waiting_texts", double(of.waiting()));

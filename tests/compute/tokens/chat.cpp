@@ -49,11 +49,14 @@ TEST_CASE("the style is found beside the tokenizer") {
   CHECK(beside("tokenizer_config.json", "[]").empty());
   CHECK(beside("tokenizer_config.json", R"({"chat_template":7})").empty());
   CHECK(beside("tokenizer_config.json", R"({"chat_template":"[INST]"})").empty());
-  CHECK(beside("tokenizer_config.json", R"({"chat_template":"{{'<|im_start|>' + role}}"})") == "chatml");
+  CHECK(beside("tokenizer_config.json", R"({"chat_template":"{{'<|im_start|>' + role}}<|im_end|>"})") ==
+        "chatml");
+  CHECK(beside("tokenizer_config.json", R"({"chat_template":"<|im_start|><|im_sep|><|im_end|>"})").empty());
   CHECK(beside("tokenizer_config.json", R"({"chat_template":[]})").empty());
   CHECK(beside("tokenizer_config.json",
-               R"({"chat_template":[{"name":"default","template":"<|start_header_id|>"}]})") == "llama3");
-  CHECK(beside("chat_template.jinja", "<|im_start|>") == "chatml");
+               R"({"chat_template":[{"name":"default","template":"<|start_header_id|><|eot_id|>"}]})") ==
+        "llama3");
+  CHECK(beside("chat_template.jinja", "<|im_start|> <|im_end|>") == "chatml");
 }
 
 }  // namespace chat_test

@@ -158,6 +158,8 @@ TEST_CASE("a chat is answered in the form of other servers") {
                                         {"logprobs", nullptr},
                                         {"finish_reason", "length"}}}));
   CHECK(all["usage"]["prompt_tokens"] == std::string("<user>abc|<assistant>").size());
+  // Without a bound it ends with the style's end.
+  CHECK(has(f.chat(R"({"messages":[{"role":"user","content":"a"}],"temperature":0})"), "z{\""));
 
   http_client::connection c(f.server.port());
   c.say(http_client::post("/v1/chat/completions",
@@ -195,6 +197,7 @@ TEST_CASE("what a chat has wrong is told") {
   refused(R"({"role":"user"})", "'messages' is not a list");
   refused(R"([{"role":"user"}])", "'role' and 'content'");
   refused(R"([{"role":7,"content":"a"}])", "'role' and 'content'");
+  refused(R"([{"role":"user","content":"a","name":"b"}])", "unknown member 'name' of a message");
   refused(R"([{"role":"user","content":7}])", "'content' is not a text");
   refused(R"([{"role":"user","content":[{"type":"image_url"}]}])", "'content' is not a text");
   refused(R"([{"role":"tool","content":"a"}])", "the role of message 1 is not system, user or assistant");
@@ -202,6 +205,9 @@ TEST_CASE("what a chat has wrong is told") {
           "message 2 contains '<', with which messages begin or end");
   CHECK(
       has(f.chat(R"({"messages":[{"role":"user","content":"a"}],"prompt":"a"})"), "unknown field 'prompt'"));
+  CHECK(
+      has(f.chat(R"({"messages":[{"role":"user","content":"a"}],"max_tokens":2,"max_completion_tokens":3})"),
+          "'max_completion_tokens' is not a whole number from 1 to 2"));
   edl::serve::text_service none(f.node, "m", f.engine);
   edl::http::server other(f.node, {.log = f.quiet}, none.routes());
   CHECK(has(http_client::ask(other.port(), http_client::post("/v1/chat/completions", R"({"messages":[]})")),

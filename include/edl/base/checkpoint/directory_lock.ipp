@@ -332,7 +332,7 @@ EDL_INLINE void directory_lock::hold_again(std::optional<holder>& taken_by) cons
   if (taken)
     throw error(fmt::format("{} its lock was removed while this job ran, and nothing more is written there",
                             describe(other)));
-  // A command and its master may both be first; they write the same text.
+  // A command and its master may both be first; either text names this job.
   if (!self_.owner.empty()) write(text());
   if (options_.tell && options_.holder != part::master)
     options_.tell(

@@ -72,12 +72,12 @@ struct explainer {
             depth, s.width, sides);
         place += s.width;
       });
-      if constexpr (requires { l.product(); }) {  // its table is the first line's
+      if constexpr (requires { L::multiplies; }) {  // by the first line's table
         using body = L::body;
-        dense const product = l.product();
         shape const from = static_cast<body const&>(l).output(in);
+        // The layers' result is in the last one's line; its gradient is as large.
         std::size_t const own = l.saved(in, batch) - static_cast<body const&>(l).saved(in, batch);
-        line({depth, 1, "product with the table", from, l.output(in), 0, own}, kernel_of(product, from, {}));
+        line({depth, 1, "product with the table", from, l.output(in), 0, own / 2}, {});
       }
     } else if constexpr (requires { &L::joins_input; }) {
       std::size_t place = 0;

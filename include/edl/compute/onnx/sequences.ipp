@@ -11,6 +11,7 @@
 #include "edl/compute/nn/layer/recurrent.hpp"
 #include "edl/compute/nn/padding_mask.hpp"
 #include "edl/compute/onnx/sequences.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 
 namespace edl::onnx {
@@ -179,6 +180,12 @@ EDL_INLINE value to_onnx(graph& g, nn::attention const& l, value const& x) {
   if (l.softcap > 0)
     scores =
         g.add("Mul", {g.add("Tanh", {g.add("Div", {scores, g.number(l.softcap)})}), g.number(l.softcap)});
+  auto const mask = g.mask_of(x.extents);
+  if (of.window > 0 && !mask.name.empty() && !mask.prefix)
+    throw error(
+        "a layer 'attention' with a window cannot be exported where padding may lie between places: use a "
+        "mask by "
+        "length");
   constexpr float never = -1e30f;
   if (of.causal) {
     auto const n = std::size_t(of.places);
@@ -188,7 +195,6 @@ EDL_INLINE value to_onnx(graph& g, nn::attention const& l, value const& x) {
         if (k > i || k < of.first_seen(i)) unseen[i * n + k] = never;
     scores = g.add("Add", {scores, g.tensor("unseen", {of.places, of.places}, std::move(unseen))});
   }
-  auto const mask = g.mask_of(x.extents);
   if (!mask.name.empty()) {
     std::string const keys = g.add("Unsqueeze", {mask.name, g.numbers({1, 2})});
     scores = g.add("Where", {keys, scores, g.number(never)});

@@ -23,6 +23,9 @@ struct chat_message {
   std::string role, content;
 };
 
+/// Throws usage_error unless each token of the style is one of the tokenizer.
+void check_chat_style(chat_style const& how, tokenizer const& by);
+
 /// The text that a model continues with the next message of the role `assistant`. It begins without the
 /// style's `begin`, which tokenizers add. Throws usage_error for another role than `system`, `user` and
 /// `assistant`, and if a content contains a token of the style, with which its author could pass for another

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -43,6 +44,13 @@ inline std::string template_in(std::string const& config) {
   return text != first.end() && text->is_string() ? text->get<std::string>() : std::string();
 }
 
+/// Without the line ends behind them.
+inline std::array<std::string_view, 4> tokens_of(chat_style const& how) {
+  std::array<std::string_view, 4> all{how.begin, how.before_role, how.before_content, how.end};
+  for (std::string_view& one : all) one = one.substr(0, one.find('\n'));
+  return all;
+}
+
 }  // namespace detail
 
 EDL_INLINE std::optional<chat_style> chat_style_of(std::string_view name) {
@@ -55,9 +63,20 @@ EDL_INLINE std::string chat_style_beside(std::string const& tokenizer) {
   auto const folder = std::filesystem::path(tokenizer).parent_path();
   std::string text = detail::text_of(folder / "chat_template.jinja");
   if (text.empty()) text = detail::template_in(detail::text_of(folder / "tokenizer_config.json"));
+  auto const has = [&](std::string_view token) { return text.find(token) != text.npos; };
   for (char const* const name : {"chatml", "llama3"})
-    if (text.find(chat_style_of(name)->before_role) != text.npos) return name;
+    // Phi's begins and ends like ChatML.
+    if (auto const style = chat_style_of(name);
+        has(style->before_role) && has(style->end) && !has("<|im_sep|>"))
+      return name;
   return {};
+}
+
+EDL_INLINE void check_chat_style(chat_style const& how, tokenizer const& by) {
+  for (std::string_view const token : detail::tokens_of(how))
+    if (!token.empty() && !by.find(token))
+      throw usage_error(
+          fmt::format("the tokenizer has no token '{}', which the style of chats needs", token));
 }
 
 EDL_INLINE std::string chat_prompt(chat_style const& how, std::span<chat_message const> messages) {
@@ -67,12 +86,10 @@ EDL_INLINE std::string chat_prompt(chat_style const& how, std::span<chat_message
     ++number;
     if (m.role != "system" && m.role != "user" && m.role != "assistant")
       throw usage_error(fmt::format("the role of message {} is not system, user or assistant", number));
-    for (std::string_view mark : {how.begin, how.before_role, how.before_content, how.end}) {
-      mark = mark.substr(0, mark.find('\n'));
-      if (!mark.empty() && m.content.find(mark) != m.content.npos)
+    for (std::string_view const token : detail::tokens_of(how))
+      if (!token.empty() && m.content.find(token) != m.content.npos)
         throw usage_error(
-            fmt::format("message {} contains '{}', with which messages begin or end", number, mark));
-    }
+            fmt::format("message {} contains '{}', with which messages begin or end", number, token));
     text += how.before_role;
     text += m.role;
     text += how.before_content;

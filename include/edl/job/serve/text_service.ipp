@@ -122,6 +122,9 @@ inline std::string prompt_of(nlohmann::json const& messages, std::optional<token
     bool const good =
         one.is_object() && one.contains("role") && one["role"].is_string() && one.contains("content");
     if (!good) throw request_fields::wrong("messages", "a list of objects with 'role' and 'content'");
+    for (auto const& [key, value] : one.items())
+      if (key != "role" && key != "content" && !value.is_null())
+        throw http::failure(400, fmt::format("unknown member '{}' of a message", printable(key, 64)));
     all.push_back({one["role"].get<std::string>(), content_of(one["content"])});
   }
   try {
@@ -230,9 +233,8 @@ EDL_INLINE text_service::asked text_service::read(std::string const& body, bool 
           400, fmt::format("a prompt has {} bytes, and at most {} are taken", prompt.size(), most_prompt));
   generation_options o;
   // A chat's answer is as long as its model makes it.
-  auto const most =
-      chat ? f.whole("max_completion_tokens", engine_.max_tokens(), 1, engine_.max_tokens()) : 16;
-  o.max_tokens = int(f.whole("max_tokens", most, 1, engine_.max_tokens()));
+  auto const most = f.whole("max_tokens", chat ? engine_.max_tokens() : 16, 1, engine_.max_tokens());
+  o.max_tokens = int(chat ? f.whole("max_completion_tokens", most, 1, most) : most);
   o.sampling.temperature = f.number("temperature", o.sampling.temperature);
   o.sampling.top_p = f.number("top_p", o.sampling.top_p);
   o.sampling.min_p = f.number("min_p", o.sampling.min_p);
@@ -247,6 +249,7 @@ EDL_INLINE text_service::asked text_service::read(std::string const& body, bool 
     if (text.empty() || text.size() > most_stop)
       throw http::failure(
           400, fmt::format("a text of 'stop' has {} bytes: it may have 1 to {}", text.size(), most_stop));
+  if (chat) o.stop.emplace_back(chats_->end);
   q->each = std::size_t(f.whole("n", 1, 1, most_texts));
   q->streams = f.truth("stream");
   q->echoes = !chat && f.truth("echo");

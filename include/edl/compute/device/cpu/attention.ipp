@@ -146,7 +146,8 @@ struct score {
   /// The derivative by the product, from the score.
   template <class V>
   V slope(V const& s) const {
-    V const share = s * (cap > 0 ? 1 / cap : T(0));
+    if (!(cap > 0)) return V{} + scale;
+    V const share = s / cap;
     return scale - scale * share * share;
   }
 };

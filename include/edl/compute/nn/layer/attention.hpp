@@ -56,7 +56,8 @@ struct attention {
   constexpr fit check(shape in) const {
     if (heads < 1 || in.channels % heads != 0 || !dropout.is_in(0, 1)) return fit::option_out_of_range;
     if (key_value_heads < 0 || heads % std::max(key_value_heads, 1) != 0) return fit::option_out_of_range;
-    if (window < 0 || (window > 0 && !causal) || !(softcap >= 0) || !(norm_epsilon > 0))
+    if (window < 0 || (window > 0 && !causal) || !(softcap >= 0 && softcap <= 1e30f) ||
+        (interleaved && !rotary) || !(norm_epsilon > 0))
       return fit::option_out_of_range;
     bool const turns = !rotary || (in.channels / heads % 2 == 0 && rotary_base > 0 && scaling.valid());
     return turns ? fit::fits : fit::option_out_of_range;
@@ -90,7 +91,7 @@ struct attention {
   }
 
   /// It compares the places of queries and keys.
-  constexpr bool orders_places() const { return causal || rotary || window > 0; }
+  constexpr bool orders_places() const { return causal || rotary || interleaved || window > 0; }
   /// Heads of queries for each head of keys and values.
   constexpr std::size_t group() const {
     return key_value_heads > 0 ? std::size_t(heads) / std::size_t(key_value_heads) : 1;

@@ -10,7 +10,6 @@
 #include "edl/compute/nn/carve.hpp"
 #include "edl/compute/nn/chain.hpp"
 #include "edl/compute/nn/expression/layer.hpp"
-#include "edl/compute/nn/layer/dense.hpp"
 #include "edl/compute/nn/layer/embedding.hpp"
 #include "edl/compute/nn/layer_parts.hpp"
 
@@ -35,6 +34,7 @@ struct tied_chain : chain<Layers...> {
   using body = chain<Layers...>;
   static constexpr std::string_view name = "tied";
   static constexpr bool spliced = true, adds = false, reads_y = false, overwrites_dy = false;
+  static constexpr bool multiplies = true;  // the layers' result by the table
 
   constexpr fit check(shape in) const {
     if (fit const why = body::check(in); why != fit::fits) return why;
@@ -54,10 +54,6 @@ struct tied_chain : chain<Layers...> {
     return 2 * result(in, batch) + body::workspace(in, batch);
   }
   constexpr bfloat16_io narrows(shape) const { return {}; }
-  /// The product, as the layer that it would be with a table of its own.
-  constexpr dense product() const {
-    return {.units = table().vocabulary, .each_place = true, .use_bias = false};
-  }
 
   template <class D>
   void forward(pass<D>& p, forward_args<typename D::scalar> a) const {
