@@ -189,17 +189,11 @@ EDL_INLINE bool place::link(std::string const& from, std::string const& name) co
   }
   place const other = at(from);
   if (other.store_ != store_) return false;
-  auto const refused = [&](error const& e) {
-    options_->log.warning(fmt::format("{}; files are uploaded again instead", e.what()));
-    return false;
-  };
   try {
     return store_->copy(other.prefix_ + name, prefix_ + name);
-  } catch (storage_error const& e) {
-    if (e.code() != EACCES) throw;  // an upload would fail as well
-    return refused(e);
-  } catch (error const& e) {
-    return refused(e);
+  } catch (error const& e) {  // a store that is too slow to copy may take an upload
+    options_->log.warning(fmt::format("{}; files are uploaded again instead", e.what()));
+    return false;
   }
 }
 

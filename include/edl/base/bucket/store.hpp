@@ -74,8 +74,8 @@ class store {
   std::optional<object> put(std::string const& key, input_file const& from, only_if const& what = {}) const;
 
   /// Makes the store copy an object to another key, in pieces of 32 parts. The copy appears whole or not at
-  /// all; a repeated one is harmless. False: there is no such object, or the store has refused a copy before,
-  /// which threw error.
+  /// all; a repeated one is harmless. False: there is no such object, the store has refused a copy before,
+  /// which threw error, or the last three failed.
   bool copy(std::string const& from, std::string const& to) const;
 
   /// Throws error if the account may not write an object of this key. Writes none.

@@ -110,7 +110,7 @@ struct store::implementation {
   mutable account now;
   mutable std::time_t look_again = 0;           // seconds since 1970, for credentials
   mutable std::atomic<std::time_t> behind = 0;  // seconds of this machine's clock behind the store's
-  mutable std::atomic<bool> no_copies = false;  // the store has refused one
+  mutable std::atomic<int> failed_copies = 0;   // one after the other
   std::string path;                             // before a key
   std::string endpoint;
   std::unique_ptr<http::client> line;
@@ -605,19 +605,26 @@ EDL_INLINE std::optional<object> store::put(std::string const& key, input_file c
 }
 
 EDL_INLINE bool store::copy(std::string const& from, std::string const& to) const {
-  if (self_->no_copies) return false;
+  constexpr int most_failures = 3;
+  if (self_->failed_copies >= most_failures) return false;
   try {
     auto const source = find(from);
     if (!source) return false;
     std::string const what = fmt::format("{}, copied to {}", self_->name(from), printable(to, 300));
-    if (source->size > self_->longest_copy()) return self_->copy_parts(what, *source, to);
-    auto const q = self_->copying(*source, self_->target_of(to), 0, source->size);
-    return self_->settle(what, q, "cannot be copied").first < 300;
-  } catch (storage_error const& e) {
-    if (e.code() == EACCES) self_->no_copies = true;
+    bool made = false;
+    if (source->size > self_->longest_copy()) {
+      made = self_->copy_parts(what, *source, to);
+    } else {
+      auto const q = self_->copying(*source, self_->target_of(to), 0, source->size);
+      made = self_->settle(what, q, "cannot be copied").first < 300;
+    }
+    self_->failed_copies = 0;
+    return made;
+  } catch (storage_error const&) {  // it may pass
+    ++self_->failed_copies;
     throw;
   } catch (error const&) {
-    self_->no_copies = true;
+    self_->failed_copies = most_failures;
     throw;
   }
 }
