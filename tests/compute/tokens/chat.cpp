@@ -6,7 +6,7 @@
 #include <fstream>
 #include <vector>
 
-#include "app/job.hpp"
+#include "base/wire/scratch.hpp"
 #include "edl/core/error.hpp"
 
 namespace chat_test {
@@ -38,7 +38,7 @@ TEST_CASE("no message passes for another") {
 }
 
 TEST_CASE("the style is found beside the tokenizer") {
-  job::scratch dir;
+  scratch const dir;
   std::string const tokenizer = dir / "tokenizer.json";
   CHECK(chat_style_beside(tokenizer).empty());
   auto const beside = [&](char const* name, std::string const& text) {
