@@ -10,11 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "edl/base/bucket/place.hpp"
 #include "edl/base/checkpoint/other_model.hpp"
 #include "edl/base/checkpoint/weight_name.hpp"
 #include "edl/core/layout.hpp"
 #include "edl/core/span.hpp"
+
+namespace edl::bucket {
+class place;
+}
 
 namespace edl::checkpoint {
 

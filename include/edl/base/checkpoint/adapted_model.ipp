@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "edl/base/bucket/place.hpp"
 #include "edl/base/checkpoint/adapted_model.hpp"
 #include "edl/base/checkpoint/model_file.hpp"
 #include "edl/core/durable_file.hpp"
