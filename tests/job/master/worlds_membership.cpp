@@ -178,6 +178,10 @@ TEST_CASE("a worker that all others wait for is left out, and follows when it is
   REQUIRE(m.of(1));
   CHECK(m.of(1)->members.size() == 2);
   train(m, {0, 2}, 2);
+  // It had made a step that the others make again.
+  m.it.heartbeat(role::worker, 1, 1, {.version = 6, .position = 2}, m.now);
+  m.it.heartbeat(role::worker, 0, 1, {.version = 5, .position = 4}, m.now);
+  CHECK(m.it.versions().newest() == 5);
   wait(m, seconds(10), {0, 1, 2}, 2);
   CHECK(m.it.workers().all().size() == 3);
   m.enter(1, 2, copy(8));

@@ -102,6 +102,8 @@ struct scripted_master : edl::worker::master_link {
 };
 
 struct scripted_parameters : edl::worker::parameter_link {
+  edl::worker::progress const* progress = nullptr;
+  std::vector<std::uint64_t> shown_at_pull;  // the version that heartbeats would report
   struct push_made {
     edl::minibatch_key key;
     std::uint64_t version;
@@ -114,6 +116,7 @@ struct scripted_parameters : edl::worker::parameter_link {
   std::uint32_t held = 0;                     // what the servers have of a task that was begun
 
   std::uint64_t pull(std::span<float> variables) override {
+    if (progress) shown_at_pull.push_back(progress->version);
     ++pulls;
     std::ranges::fill(variables, float(version));
     return version;
@@ -171,7 +174,10 @@ struct bench {
                                                       records.end());
                            });
     s.stop_when(std::move(stop));
-    return s.run();
+    parameters.progress = &s.seen();
+    bool const ended = s.run();
+    parameters.progress = nullptr;
+    return ended;
   }
 };
 

@@ -319,6 +319,8 @@ TEST_CASE("when the servers went back, what was leased is dropped and asked for 
   CHECK(b.model.seen == std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7});
   REQUIRE(b.master.outcomes.size() == 1);
   CHECK(b.master.outcomes[0].lease == 100);
+  CHECK(b.parameters.shown_at_pull ==
+        std::vector<std::uint64_t>{0, 8, 0, 9});  // none until it has the older state
 }
 
 TEST_CASE("evaluation is of the frozen version, and training pulls again after it") {

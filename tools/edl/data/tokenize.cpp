@@ -20,6 +20,7 @@
 #include "edl/compute/data/format/text_file.hpp"
 #include "edl/compute/data/format/token_file.hpp"
 #include "edl/compute/data/source.hpp"
+#include "edl/compute/tokens/chat.hpp"
 #include "edl/compute/tokens/conversation.hpp"
 #include "edl/compute/tokens/pattern.hpp"
 #include "edl/compute/tokens/tokenizer.hpp"
@@ -190,14 +191,14 @@ class batches {
 
 tokens::chat_style style_of(command_line const& l, tokens::tokenizer const& by) {
   std::string const& name = l.text("instructions");
-  tokens::chat_style style = name == "chatml"   ? tokens::chatml
-                             : name == "llama3" ? tokens::llama3_chat
-                                                : tokens::chat_style{};
+  auto style = tokens::chat_style_of(name).value_or(tokens::chat_style{});
   if (l.given("end_token")) style.end = l.text("end_token");
-  for (std::string_view const token : {style.begin, style.before_role, style.end})
-    if (!token.empty() && !by.find(token))
-      throw usage_error(
-          fmt::format("--instructions={}: {} has no token {}", name, l.text("tokenizer"), token));
+  try {
+    tokens::check_chat_style(style, by);
+  } catch (usage_error const& e) {
+    throw usage_error(
+        fmt::format("--instructions={}: --tokenizer={}: {}", name, l.text("tokenizer"), e.what()));
+  }
   return style;
 }
 

@@ -85,8 +85,11 @@ class place {
   local_copy copy() const;
 
   /// Gives a file of another place the same name here: by a hard link, or by a copy that the store makes.
-  /// False: that is impossible, and a refusal of the store is logged once.
+  /// False: that is impossible; why a copy failed is logged.
   bool link(std::string const& from, std::string const& name) const;
+
+  /// Logs a warning where those of this place go.
+  void warn(std::string const& text) const;
 
   /// Removes a file, if it exists; or everything below this place.
   void remove(std::string const& name) const;

@@ -192,10 +192,12 @@ EDL_INLINE bool place::link(std::string const& from, std::string const& name) co
   try {
     return store_->copy(other.prefix_ + name, prefix_ + name);
   } catch (error const& e) {  // a store that is too slow to copy may take an upload
-    options_->log.warning(fmt::format("{}; files are uploaded again instead", e.what()));
+    warn(fmt::format("{}; files are uploaded again instead", e.what()));
     return false;
   }
 }
+
+EDL_INLINE void place::warn(std::string const& text) const { options_->log.warning(text); }
 
 EDL_INLINE void place::remove(std::string const& name) const {
   if (store_) return store_->remove(prefix_ + name);

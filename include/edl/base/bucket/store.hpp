@@ -40,8 +40,8 @@ struct store_options {
 /// signs by the store's. Errors are edl::error, and name bucket, key, status, S3's code and request id, and
 /// the remedy; a temporary failure that lasts is storage_error.
 ///
-/// Everything that is written carries its SHA-256, which the store verifies and keeps. What is read whole is
-/// compared with the SHA-256, CRC-32C, CRC-32 or CRC-64 that the store sends, if it sends one.
+/// What is written, but for copies, carries its SHA-256, which the store verifies and keeps. What is read
+/// whole is compared with the SHA-256, CRC-32C, CRC-32 or CRC-64 that the store sends, if it sends one.
 ///
 /// Thread safety: safe; each call has a connection for itself.
 class store {

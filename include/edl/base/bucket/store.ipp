@@ -441,13 +441,12 @@ struct store::implementation {
         }
         return fmt::format("<ETag>{}</ETag>", tag);
       });
-      join(what, target, list, to, from.size, mark, {});
+      return join(what, target, list, to, from.size, mark, {}).has_value();
     } catch (...) {
       abandon(what, target);
       if (gone) return false;
       throw;
     }
-    return true;
   }
 };
 

@@ -43,40 +43,37 @@ inline std::vector<std::uint64_t> expected_dims(variable const& v, weight_order 
   return dims;
 }
 
-/// The numbers of a tensor in the order of the variable.
-inline std::vector<float> in_own_order(variable const& v, weight_order order, std::vector<float> theirs) {
+/// Calls visit(place) for each number of a tensor, in the tensor's order: its place in the variable.
+template <class Visit>
+void each_place(variable const& v, weight_order order, Visit const& visit) {
   auto const own = extents_of(v), dims = expected_dims(v, order);
-  if (order == weight_order::same || own.size() < 2) return theirs;
   auto const axes = axes_of(order, own.size());
   std::vector<std::size_t> stride(own.size(), 1);  // of the variable
-  for (std::size_t i = own.size() - 1; i > 0; --i) stride[i - 1] = stride[i] * std::size_t(own[i]);
-  std::vector<float> ours(theirs.size());
+  for (std::size_t i = own.size(); i-- > 1;) stride[i - 1] = stride[i] * std::size_t(own[i]);
   std::vector<std::uint64_t> at(dims.size());
-  for (float const x : theirs) {
-    std::size_t to = 0;
-    for (std::size_t i = 0; i < at.size(); ++i) to += std::size_t(at[i]) * stride[axes[i]];
-    ours[to] = x;
+  for (std::size_t n = v.dims.size(); n > 0; --n) {
+    std::size_t place = 0;
+    for (std::size_t i = 0; i < at.size(); ++i) place += std::size_t(at[i]) * stride[axes[i]];
+    visit(place);
     for (std::size_t i = at.size(); i > 0 && ++at[i - 1] == dims[i - 1]; --i) at[i - 1] = 0;
   }
+}
+
+/// The numbers of a tensor in the order of the variable.
+inline std::vector<float> in_own_order(variable const& v, weight_order order, std::vector<float> theirs) {
+  if (order == weight_order::same || v.dims.rank < 2) return theirs;
+  std::vector<float> ours(theirs.size());
+  auto next = theirs.begin();
+  each_place(v, order, [&](std::size_t place) { ours[place] = *next++; });
   return ours;
 }
 
 /// The same the other way round.
 inline std::vector<float> in_their_order(variable const& v, weight_order order, view<float> ours) {
-  std::vector<float> places(ours.begin(), ours.end());
-  if (order == weight_order::same || v.dims.rank < 2) return places;
-  auto const own = extents_of(v), dims = expected_dims(v, order);
-  auto const axes = axes_of(order, own.size());
-  std::vector<std::size_t> stride(own.size(), 1);
-  for (std::size_t i = own.size() - 1; i > 0; --i) stride[i - 1] = stride[i] * std::size_t(own[i]);
-  std::vector<std::uint64_t> at(dims.size());
-  for (float& x : places) {
-    std::size_t from = 0;
-    for (std::size_t i = 0; i < at.size(); ++i) from += std::size_t(at[i]) * stride[axes[i]];
-    x = ours[from];
-    for (std::size_t i = at.size(); i > 0 && ++at[i - 1] == dims[i - 1]; --i) at[i - 1] = 0;
-  }
-  return places;
+  if (order == weight_order::same || v.dims.rank < 2) return {ours.begin(), ours.end()};
+  std::vector<float> theirs;
+  each_place(v, order, [&](std::size_t place) { theirs.push_back(ours[place]); });
+  return theirs;
 }
 
 inline std::size_t first_extent(variable const& v, weight_order order) {
@@ -406,7 +403,7 @@ EDL_INLINE std::vector<tensor_source> other_model::as_theirs(variable const& v,
                                                              std::span<weight_name const> names,
                                                              view<float> values) const {
   auto const there = find(v, names);
-  if (!there) throw error(fmt::format("{} lacks the variable {}", path_, v.name));
+  if (!there) throw error(fmt::format("{} has no tensor for the variable '{}'", path_, v.name));
   std::vector<std::string> all{there->name};
   all.insert(all.end(), there->more.begin(), there->more.end());
   std::vector<tensor_source> made;

@@ -183,9 +183,8 @@ EDL_INLINE value to_onnx(graph& g, nn::attention const& l, value const& x) {
   auto const mask = g.mask_of(x.extents);
   if (of.window > 0 && !mask.name.empty() && !mask.prefix)
     throw error(
-        "a layer 'attention' with a window cannot be exported where padding may lie between places: use a "
-        "mask by "
-        "length");
+        "a layer 'attention' with a window cannot be exported where padding may lie between places: its mask "
+        "has to be by length");
   constexpr float never = -1e30f;
   if (of.causal) {
     auto const n = std::size_t(of.places);

@@ -6,29 +6,27 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "edl/compute/tokens/chat.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/input_file.hpp"
 #include "edl/core/json.hpp"
 
 namespace edl::tokens {
 namespace detail {
 
 /// A file's bytes; empty if there is no such file.
-inline std::string text_of(std::filesystem::path const& file) {
-  constexpr std::uintmax_t most = 16 << 20;
-  std::error_code why;
-  auto const size = std::filesystem::file_size(file, why);
-  if (why == std::errc::no_such_file_or_directory) return {};
-  if (!why && size > most)
-    throw error(fmt::format("{} has {} bytes, and at most {} are read", file.string(), size, most));
-  std::string text(why ? 0 : size, '\0');
-  std::ifstream in(file, std::ios::binary);
-  if (why || !in.read(text.data(), std::streamsize(size)))
-    throw error(fmt::format("{} cannot be read", file.string()));
+inline std::string text_of(std::filesystem::path const& path) {
+  constexpr std::uint64_t most = 16 << 20;
+  std::error_code unknown;
+  if (std::filesystem::status(path, unknown).type() == std::filesystem::file_type::not_found) return {};
+  input_file const file(path.string());
+  if (file.size() > most)
+    throw error(fmt::format("{} has {} bytes, and at most {} are read", path.string(), file.size(), most));
+  std::string text(std::size_t(file.size()), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
   return text;
 }
 
@@ -75,8 +73,7 @@ EDL_INLINE std::string chat_style_beside(std::string const& tokenizer) {
 EDL_INLINE void check_chat_style(chat_style const& how, tokenizer const& by) {
   for (std::string_view const token : detail::tokens_of(how))
     if (!token.empty() && !by.find(token))
-      throw usage_error(
-          fmt::format("the tokenizer has no token '{}', which the style of chats needs", token));
+      throw usage_error(fmt::format("the tokenizer has no token {}, which the style of chats needs", token));
 }
 
 EDL_INLINE std::string chat_prompt(chat_style const& how, std::span<chat_message const> messages) {

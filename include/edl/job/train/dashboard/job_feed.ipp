@@ -200,7 +200,8 @@ inline std::string end_of_object(std::string const& path, bucket::place const& l
   auto found = like.at(path.substr(0, slash)).read(path.substr(slash + 1), longest_object);
   if (!found) return {};
   return found->content.substr(found->content.size() - std::min(most_read + 1, found->content.size()));
-} catch (error const&) {
+} catch (error const& e) {
+  like.warn(fmt::format("the earlier history is not shown: {}", e.what()));
   return {};
 }
 
