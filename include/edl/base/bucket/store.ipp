@@ -499,7 +499,8 @@ EDL_INLINE std::vector<object> store::list(std::string const& prefix) const {
     };
     self_->ask(fresh, what, take, 0);
     list_page page = read_page(text, prefix, what);
-    if ((entries += page.entries) > detail::most_objects)
+    entries += page.entries;
+    if (entries > detail::most_objects)
       throw error(fmt::format("{}: more than {} objects: name a longer prefix", what, detail::most_objects));
     std::ranges::move(page.objects, std::back_inserter(all));
     if (!page.next.empty() && !tokens.insert(page.next).second)

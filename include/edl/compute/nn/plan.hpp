@@ -155,12 +155,14 @@ template <layer L>
 constexpr misfit find_misfit(L const& l, shape in, bool ids = false, int padded = 0, bool masked = false) {
   misfit found{l.check(in), in, 0, {}};
   if (found.why == fit::option_out_of_range) found.missing = missing_option(l);
-  if constexpr (requires { l.wrong(in); })
-    if (found.why == fit::tensors_do_not_fit && !(found.wrong = l.wrong(in)).none()) {
+  if constexpr (requires { l.wrong(in); }) {
+    if (found.why == fit::tensors_do_not_fit) found.wrong = l.wrong(in);
+    if (!found.wrong.none()) {
       if constexpr (requires { l.wrong_child(in); })
         if (int const child = l.wrong_child(in); child >= 0) return found.within(child);
       return found;
     }
+  }
   if (found.why == fit::fits) found.why = check_ids<L>(ids, in);
   if constexpr (requires { l.joins_input(); })
     if (found.why == fit::fits && ids && l.joins_input()) found.why = fit::takes_no_ids;
