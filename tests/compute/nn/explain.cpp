@@ -47,13 +47,19 @@ TEST_CASE("a plan has a line for each joint of a graph, and for the product with
     auto const sum = edl::nn::apply(gate{}, a, b) + a;
     return sum | edl::nn::dense{.units = 2};
   });
+  static constexpr auto attends = edl::nn::graph(edl::nn::image{.height = 4, .width = 1, .channels = 4}, [](auto x) {
+    auto const y = edl::nn::cross_attention(x, x | edl::nn::relu{}, {.heads = 2});
+    return edl::nn::matmul(y, x) | edl::nn::dense{.units = 2};
+  });
   static constexpr auto tied = edl::nn::sequential(
       edl::nn::ids{8}, edl::nn::tied(edl::nn::embedding{.vocabulary = 500, .width = 16}, edl::nn::relu{}));
   edl::cpu device;
-  std::ostringstream graph, table;
+  std::ostringstream graph, matrices, table;
   edl::nn::explain<joined>(graph, device, 10'000);
+  edl::nn::explain<attends>(matrices, device, 1);
   edl::nn::explain<tied>(table, device, 1000);
   CAPTURE(graph.str());
+  CAPTURE(matrices.str());
   CAPTURE(table.str());
   CHECK(graph.str().find(
             "\n  gate                                    1x1x4        1x1x4           4      0.") !=
@@ -61,6 +67,8 @@ TEST_CASE("a plan has a line for each joint of a graph, and for the product with
   CHECK(graph.str().find(
             "\n  sum                                     1x1x4        1x1x4           0      0.16") !=
         std::string::npos);
+  for (auto const* joint : {"\n  cross_attention ", "\n  matmul "})
+    CHECK(matrices.str().find(joint) != std::string::npos);
   // 8,000 places of 500 elements, and a gradient of 16.
   CHECK(table.str().find(
             "product with the table                   1x8x16      1x8x500           0     16.51") !=
