@@ -140,10 +140,11 @@ void check_network(int batch) {
         CAPTURE(int(p));
         CAPTURE(times);
         step const got = on_gpu<Net>(batch, x, labels, keep, p, times);
-        // Rounded activations turn some of a small batch's relus and greatest elements round: these bounds
-        // find gross errors. What rounding may cost one operation, the tests of operations say.
+        // Rounded activations turn some of a small batch's relus and greatest elements round, others with
+        // other kernels, and time decides which those are: these bounds find gross errors. What rounding may
+        // cost one operation, the tests of operations say.
         double const most = p == precision::float32 ? std::max(1e-5, 3 * rounding)
-                            : p == precision::tf32  ? 1e-2
+                            : p == precision::tf32  ? 6e-2
                                                     : 0.25;
         CHECK(std::abs(got.loss - want.loss) <= most * want.loss);
         CHECK(distance(got.y, want.y) <= most);
