@@ -9,6 +9,7 @@
 #include "edl/cluster/kubernetes/objects.hpp"
 #include "kubernetes/schema.hpp"
 #include "kubernetes/yaml.hpp"
+#include "scratch_directory.hpp"
 
 namespace manifests_test {
 
@@ -116,11 +117,12 @@ json training_jobs(json const& definition) {
   return {{"TrainingJob", kind}};
 }
 
-/// All objects of all files, by file.
+/// All objects of all files, by file; what Kustomize reads is none of the API server's.
 std::map<std::string, std::vector<json>> manifests() {
   std::map<std::string, std::vector<json>> all;
   for (auto const& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().extension() == ".yaml") all[entry.path().filename()] = read_yaml(entry.path());
+    if (entry.path().extension() == ".yaml" && entry.path().stem() != "kustomization")
+      all[entry.path().filename()] = read_yaml(entry.path());
   return all;
 }
 
@@ -155,6 +157,21 @@ TEST_CASE("every manifest is one that the API server publishes, and has no empty
       CHECK(empty == std::vector<std::string>{});
     }
   }
+}
+
+TEST_CASE("Kustomize's base has what the two files of the controller have") {
+  if (std::system("command -v kubectl >/dev/null")) {
+    MESSAGE("skipped: kubectl is not installed");
+    return;
+  }
+  scratch const out;
+  std::string const file = out / "base.yaml";
+  REQUIRE(std::system(("kubectl kustomize '" + folder + "' >'" + file + "'").c_str()) == 0);
+  std::multiset<json> wanted;
+  for (auto const& name : {"/trainingjob-crd.yaml", "/controller.yaml"})
+    for (json const& object : read_yaml(folder + name)) wanted.insert(object);
+  auto const made = read_yaml(file);
+  CHECK(std::multiset<json>(made.begin(), made.end()) == wanted);
 }
 
 TEST_CASE("the demo jobs are what the library makes of their command lines") {
