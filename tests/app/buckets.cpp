@@ -5,6 +5,7 @@
 
 #include "app/tiny_job.hpp"
 #include "base/bucket/unkind_store.hpp"
+#include "edl/app/sweep_plan.hpp"
 #include "edl/base/checkpoint/safetensors.hpp"
 #include "job/train/files.hpp"
 
@@ -19,12 +20,13 @@ namespace {
 /// place.
 struct bucket {
   std::atomic<int> n{0}, reads{0}, writes{0}, roles{0};
+  int lost = 2;  // of so many writes one loses its reply
   unkind_store store{[this](request const& r, wire& w) {
     int const i = n++;
     if (r.target == "/") return roles++ % 3 == 0 ? w.cut() : grant(r, w), true;
     if (i % 10 == 3 || i % 10 == 4) return unkind_store::refuse(w, 503, "SlowDown"), true;
     bool const write = r.method != "GET";
-    if (write && writes++ % 2 == 0) return store.serve_silently(r, w), true;
+    if (write && writes++ % lost == 0) return store.serve_silently(r, w), true;
     return !write && reads++ % 7 == 2 && (w.cut(), true);
   }};
 
@@ -270,6 +272,53 @@ TEST_CASE("a model of a bucket is served when it comes, and a newer one then") {
   }
   ::kill(j.pid(), SIGKILL);
   CHECK(b.roles > 1);
+}
+
+TEST_CASE("a sweep keeps its trials in a bucket, though it is killed, and a second one is refused") {
+  bucket b;
+  b.lost = 5;  // of three writers one would lose all for ten seconds
+  lines line = train({"--validation_data=" + job::data().validation, "--output=s3://box/s/", "--by=accuracy",
+                      "--max_step=48", "--halving=2", "--first_steps=24", "--parallel=2", "--num_threads=1",
+                      "--grid=rate=0,0.0001,0.05"});
+  line.front() = "sweep";
+  {
+    job::run killed(line, b.with(slow));
+    bool const begun = killed.says("trial 0 (rate=0), 24 steps: accuracy");
+    CAPTURE(killed.log());
+    REQUIRE(begun);
+    job::run second(line, b.with());
+    CHECK(second.wait() == 1);
+    CHECK(has(second.log(), "--output=s3://box/s/ is in use by job 'sweep'"));
+    ::kill(killed.pid(), SIGKILL);
+    killed.wait();
+    CHECK(killed.nothing_left());
+  }
+  CHECK(has(b.at("s/trial-0/log"), "Starting epoch 0"));
+  {  // the locks of the dead, which others would watch for 15 s
+    std::lock_guard const lock(b.store.mutex);
+    std::erase_if(b.store.objects, [](auto const& one) { return one.first.ends_with("/.edl-lock"); });
+  }
+  job::run rest(line, b.with());
+  CHECK(rest.wait(120s) == 0);
+  CAPTURE(rest.log());
+  CHECK_FALSE(has(rest.log(), "trial 0 (rate=0), 24 steps"));
+  CHECK(has(rest.log(), "the best is trial 2: --set \"rate=0.05\""));
+  CHECK(has(rest.log(), "its model: s3://box/s/trial-2/checkpoints/best"));
+  CHECK_FALSE(b.at("s/trial-2/checkpoints/best/model.safetensors").empty());
+  CHECK(count(b.at("s/trial-2/log"), "Starting epoch 0") == 2);  // a run for each round
+  auto const all = edl::app::list_from_json(b.at("s/sweep.json"), "it").trials;
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].steps == 24);
+  CHECK(all[2].steps == 48);
+  job::run other(
+      [&] {
+        lines more = line;
+        more.back() = "--grid=rate=0.1";
+        return more;
+      }(),
+      b.with());
+  CHECK(other.wait() == 1);
+  CHECK(has(other.log(), "--output=s3://box/s/ holds another sweep"));
 }
 
 TEST_CASE("a bucket that cannot be written is told before the job trains") {

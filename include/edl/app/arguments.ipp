@@ -107,9 +107,11 @@ inline scaling scaling_of(cli::command_line const& l) {
 /// Flags of a sweep on this machine.
 inline std::vector<cli::flag> own_sweep_flags() {
   using enum cli::flag::value_type;
-  std::vector<cli::flag> all{{.name = "output",
-                              .help = "directory of the sweep: a list of its trials, and a folder for each",
-                              .needed = true}};
+  std::vector<cli::flag> all{
+      {.name = "output",
+       .help = "directory of the sweep, or s3://BUCKET/PREFIX: a list of its trials, and a "
+               "folder for each",
+       .needed = true}};
   for (cli::flag& f : sweep_flags()) all.push_back(std::move(f));
   all.push_back({.name = "parallel",
                  .fallback = "0",
@@ -156,6 +158,7 @@ inline sweep sweep_of(cli::command_line const& l) {
           .by = read_monitor("--by", l.text("by")),
           .parallel = int(l.number("parallel")),
           .output = l.text("output"),
+          .data_cache = l.text("data_cache"),
           .train_flags = {},
           .format = *value_of<result_format>(l.text("output_format"))};
   auto const own = own_sweep_flags();

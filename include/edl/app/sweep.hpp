@@ -16,7 +16,8 @@ struct sweep {
   sweep_options options;
   monitor by;
   int parallel = 0;                      ///< concurrent runs; 0: as many as cores
-  std::string output;                    ///< the sweep's directory
+  std::string output;                    ///< the sweep's directory, or `s3://BUCKET/PREFIX`
+  std::string data_cache;                ///< where files for a bucket are before they are uploaded
   std::vector<std::string> train_flags;  ///< for every run
   result_format format = result_format::text;
 };

@@ -17,10 +17,12 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <system_error>
+#include <span>
 
 #include "edl/app/sweep.hpp"
-#include "edl/base/checkpoint/directory_lock.hpp"
+#include "edl/app/sweep_file.hpp"
+#include "edl/base/bucket/cache.hpp"
+#include "edl/base/bucket/place.hpp"
 #include "edl/base/platform/process.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/cores.hpp"
@@ -29,15 +31,15 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/input_file.hpp"
+#include "edl/core/log.hpp"
 #include "edl/core/printable.hpp"
-#include "edl/core/storage_call.hpp"
 #include "edl/job/train/observe/metric_history.hpp"
 
 namespace edl::app {
 namespace detail {
 
-inline constexpr std::uint64_t longest_list = 64u << 20;  // bytes
-inline constexpr std::chrono::seconds stop_timeout{60};   // each writes a checkpoint
+inline constexpr std::uint64_t longest_log = 16u << 20;  // bytes, of a trial in a bucket
+inline constexpr std::chrono::seconds stop_timeout{60};  // each writes a checkpoint
 
 /// The running runs of a sweep, and the results of the others.
 class sweep_runs {
@@ -46,20 +48,19 @@ class sweep_runs {
       : sweep_(of),
         program_(p),
         program_file_(std::filesystem::read_symlink("/proc/self/exe").string()),
-        list_(of.output + "/sweep.json"),
         trials_(trials_of(of.options, p.set)),
         rounds_(rounds_of(of.options)) {
     if (std::string const why = train::unknown_metric("--by", of.by.metric, p.metric_names); !why.empty())
       throw usage_error(why);
-    if (of.output.starts_with("s3://"))
-      throw usage_error(fmt::format(
-          "--output={}: a sweep keeps its list and its trials in a directory: name one", of.output));
-    make_directory(of.output);
-    lock_.emplace(checkpoint::lock_options{
-        .directory = of.output, .description = "--output=" + of.output, .job = "sweep"});
-    if (storage_call("cannot read " + list_,
-                     [&](auto& code) { return std::filesystem::exists(list_, code); }))
-      go_on();
+    bucket::cache_options const cache{.directory = of.data_cache, .log = logger(severity::warning)};
+    file_.emplace(
+        sweep_file::options{.output = of.output, .identity = identity(), .job = "sweep", .cache = cache});
+    if (file_->place().in_bucket()) {
+      std::string const directory = bucket::cache_directory(cache);
+      remove_dead_temporaries(directory, "sweep");
+      logs_.emplace(directory + "/sweep");
+    }
+    if (auto before = file_->read(trials_, rounds_.back())) go_on(std::move(*before));
     parallel_ = of.parallel > 0 ? of.parallel : std::max(1, granted_cores());
     threads_ = std::max(1, granted_cores() / parallel_);
   }
@@ -101,40 +102,17 @@ class sweep_runs {
     std::unique_ptr<platform::processes> process;
   };
 
-  void make_directory(std::string const& path) const {
-    std::error_code failure;
-    std::filesystem::create_directories(path, failure);
-    if (failure)
-      throw error(fmt::format("--output={}: {} cannot be made: {}; name a directory that can be written to",
-                              sweep_.output, path, failure.message()));
-  }
-
-  /// Loads the results of an earlier run of the same sweep.
-  void go_on() {
-    input_file const file(list_);
-    if (file.size() > longest_list)
-      throw error(
-          fmt::format("{} has {} bytes, which is too large for a list of trials", list_, file.size()));
-    std::string text(std::size_t(file.size()), '\0');
-    file.read(0, std::as_writable_bytes(std::span(text)));
-    sweep_list before = list_from_json(text, list_);
-    if (before.sweep != identity() ||
-        !std::ranges::equal(before.trials, trials_, {}, &trial::values, &trial::values))
-      throw usage_error(
-          fmt::format("--output={} holds another sweep ({}): give the same flags to continue it, or name "
-                      "another directory",
-                      sweep_.output, before.sweep));
-    check_steps(before, rounds_.back(), list_);
-    trials_ = std::move(before.trials);
+  /// Takes the results of an earlier run of the same sweep.
+  void go_on(std::vector<trial> before) {
+    trials_ = std::move(before);
     for (std::size_t i = 0; i < trials_.size(); ++i)
       if (trial& t = trials_[i]; !t.value && t.steps > 0) {
         // A failed trial may have been killed. It restarts in the first round, at its first step: a result of
         // a later step is not comparable in that round.
         t.steps = 0;
         t.failure.clear();
-        std::string const earlier = directory(i) + "/checkpoints";
-        storage_call("cannot remove " + earlier,
-                     [&](auto& code) { return std::filesystem::remove_all(earlier, code); });
+        file_->check();
+        place_of(i).below("checkpoints").remove_all();
       }
   }
 
@@ -147,17 +125,41 @@ class sweep_runs {
                        sweep_.options.first_steps, fmt::join(flags, " "));
   }
 
-  std::string directory(std::size_t trial) const { return fmt::format("{}/trial-{}", sweep_.output, trial); }
+  bucket::place place_of(std::size_t trial) const {
+    return file_->place().below(fmt::format("trial-{}", trial));
+  }
+  std::string directory(std::size_t trial) const { return place_of(trial).path(); }
+
+  /// Where the runs of a trial write their output: in its directory, or where it is uploaded from.
+  std::string log_of(std::size_t trial) const {
+    return logs_ ? fmt::format("{}/trial-{}", logs_->temporary(), trial) : directory(trial) + "/log";
+  }
+
+  /// Adds what a run has written to the log of its trial in a bucket. A failure is not worth the sweep.
+  void keep_log(std::size_t trial) const {
+    if (!logs_) return;
+    try {
+      auto const at = place_of(trial);
+      auto const before = at.read("log", longest_log);
+      input_file const file(log_of(trial));
+      std::uint64_t const size = std::min(file.size(), longest_log);
+      std::string now(std::size_t(size), '\0');
+      file.read(file.size() - size, std::as_writable_bytes(std::span(now)));
+      if (before) now.insert(0, before->content);
+      if (now.size() > longest_log) now.erase(0, now.size() - longest_log);
+      file_->check();
+      at.put("log", now);
+      std::filesystem::remove(log_of(trial));
+    } catch (std::exception const& e) {
+      file_->place().warn(fmt::format("{}; this log of trial {} may be lost", e.what(), trial));
+    }
+  }
 
   std::vector<std::string> command(std::size_t trial, std::uint64_t steps) const {
     // The shell redirects the run's output to a file. A terminal's Ctrl-C is for the sweep, which then
     // signals its runs.
-    std::vector<std::string> all{"sh",
-                                 "-c",
-                                 "log=$1; shift; exec setsid \"$@\" >>\"$log\" 2>&1",
-                                 "sh",
-                                 directory(trial) + "/log",
-                                 program_file_,
+    std::vector<std::string> all{"sh",   "-c",          "log=$1; shift; exec setsid \"$@\" >>\"$log\" 2>&1",
+                                 "sh",   log_of(trial), program_file_,
                                  "train"};
     all.insert(all.end(), sweep_.train_flags.begin(), sweep_.train_flags.end());
     auto const given = [&](std::string const& name) {
@@ -184,7 +186,7 @@ class sweep_runs {
       while (!left.empty() && under_way.size() < std::size_t(parallel_)) {
         std::size_t const i = left.back();
         left.pop_back();
-        make_directory(directory(i));
+        place_of(i).create();
         under_way.emplace(i, running{i, steps, nullptr});
         under_way.at(i).process = std::make_unique<platform::processes>("/bin/sh", command(i, steps),
                                                                         [this, i](platform::ending const& e) {
@@ -197,6 +199,10 @@ class sweep_runs {
       if (auto const signal = stop.wait(std::chrono::milliseconds(20))) {
         end(under_way, stop);
         return signal;
+      }
+      if (auto const why = file_->lost()) {
+        end(under_way, stop);
+        throw error(*why);
       }
       std::vector<std::pair<std::size_t, platform::ending>> ended;
       {
@@ -222,11 +228,12 @@ class sweep_runs {
         if (auto const more = stop.wait(std::chrono::milliseconds(5));
             more && ends_at_once(*more, clock::now() - first))
           ask(std::chrono::milliseconds(0));
+    for (auto& [i, r] : under_way) keep_log(i);
   }
 
   /// The figure of a trial's best version, which need not be its last.
   std::string figure_of(std::size_t i) const {
-    train::metric_history const found(directory(i) + "/checkpoints",
+    train::metric_history const found(place_of(i).below("checkpoints"),
                                       std::numeric_limits<std::uint64_t>::max(), sweep_.by, {},
                                       program_.metric_names);
     if (!found.best()) return "";
@@ -237,7 +244,7 @@ class sweep_runs {
   /// How a run ended, with the last lines of its log.
   std::string reason_of(std::size_t i, platform::ending const& e) const {
     static constexpr std::streamoff most = 4096;
-    std::ifstream log(directory(i) + "/log", std::ios::binary | std::ios::ate);
+    std::ifstream log(log_of(i), std::ios::binary | std::ios::ate);
     log.seekg(std::max<std::streamoff>(0, std::streamoff(log.tellg()) - most));
     std::string const words = platform::last_words(std::string(std::istreambuf_iterator<char>(log), {}));
     return platform::describe(e) + (words.empty() || e.code == 0 ? "" : ": " + words);
@@ -248,7 +255,7 @@ class sweep_runs {
     t.steps = steps;
     t.value.reset();
     if (e.signal == 0 && e.code == 0) {
-      train::metric_history const found(directory(i) + "/checkpoints",
+      train::metric_history const found(place_of(i).below("checkpoints"),
                                         std::numeric_limits<std::uint64_t>::max(), sweep_.by, {},
                                         program_.metric_names);
       double const value = found.entries().empty()
@@ -257,7 +264,8 @@ class sweep_runs {
       if (std::isfinite(value)) t.value = value;
     }
     t.failure = t.value ? "" : reason_of(i, e);
-    replace_file(list_, to_json({identity(), trials_}));
+    keep_log(i);
+    file_->write(trials_);
     std::string const what = t.value
                                  ? fmt::format("{} {:.6g}", sweep_.by.metric, *t.value)
                                  : fmt::format("failed ({}); see {}/log", t.failure, printable(directory(i)));
@@ -274,11 +282,12 @@ class sweep_runs {
 
   sweep const& sweep_;
   train::program const& program_;
-  std::string program_file_, list_;
+  std::string program_file_;
   std::FILE* announced_ = sweep_.format == result_format::json ? stderr : stdout;  // everything but results
   std::vector<trial> trials_;
   std::vector<std::uint64_t> rounds_;
-  std::optional<checkpoint::directory_lock> lock_;  // two sweeps would replace each other's list
+  std::optional<sweep_file> file_;         // of two sweeps one is refused
+  std::optional<durable_directory> logs_;  // never committed; with a bucket
   int parallel_ = 1, threads_ = 1;
   std::mutex mutex_;
   std::vector<std::pair<std::size_t, platform::ending>> ended_;

@@ -8,24 +8,22 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <utility>
 
 #include "cluster/change.hpp"
 #include "cluster/logs.hpp"
 #include "cluster/training_jobs.hpp"
 #include "common/yaml.hpp"
-#include "edl/base/checkpoint/directory_lock.hpp"
+#include "edl/app/sweep_file.hpp"
+#include "edl/base/bucket/cache.hpp"
 #include "edl/base/net/security/token.hpp"
 #include "edl/cluster/kubernetes/objects.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/counted.hpp"
-#include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
-#include "edl/core/input_file.hpp"
+#include "edl/core/log.hpp"
 #include "edl/core/printable.hpp"
 #include "submit/plain_job.hpp"
 
@@ -34,11 +32,9 @@ namespace {
 
 using nlohmann::json;
 using namespace std::chrono_literals;
-namespace fs = std::filesystem;
 namespace k8s = kubernetes;
 
-constexpr std::uint64_t longest_list = 64u << 20;  // bytes
-constexpr std::size_t longest_reason = 400;        // bytes
+constexpr std::size_t longest_reason = 400;  // bytes
 constexpr std::chrono::milliseconds first_pause{100}, longest_pause{1'000};
 constexpr std::chrono::seconds report_timeout{10}, name_timeout{60};
 
@@ -51,26 +47,18 @@ struct turn {
   std::string announced{};  ///< what it waits for, as was said last
 };
 
-void make_directory(std::string const& output) {
-  std::error_code failure;
-  fs::create_directories(output, failure);
-  if (failure)
-    throw usage_error(fmt::format("--output={}: cannot create this directory: {}; name a writable one",
-                                  output, failure.message()));
-}
-
 class sweep_run {
  public:
   sweep_run(cluster_sweep const& s, cluster& c, app::signals const& stop)
       : sweep_(s),
         cluster_(c),
         stop_(stop),
-        list_(s.output + "/sweep.json"),
         trials_(s.all),
-        lock_((make_directory(s.output),
-               checkpoint::lock_options{
-                   .directory = s.output, .description = "--output=" + s.output, .job = "sweep " + s.name})) {
-    if (fs::exists(list_)) go_on();
+        file_({.output = s.output,
+               .identity = s.identity,
+               .job = "sweep " + s.name,
+               .cache = {.log = logger(severity::warning)}}) {
+    if (auto before = file_.read(trials_, s.rounds.back())) go_on(std::move(*before));
   }
 
   int run() try {
@@ -96,22 +84,8 @@ class sweep_run {
 
  private:
   /// Takes the results of an earlier run of the same sweep.
-  void go_on() {
-    input_file const file(list_);
-    if (file.size() > longest_list)
-      throw error(
-          fmt::format("{} has {} bytes, which is too large for a list of trials", list_, file.size()));
-    std::string text(std::size_t(file.size()), '\0');
-    file.read(0, std::as_writable_bytes(std::span(text)));
-    app::sweep_list before = app::list_from_json(text, list_);
-    if (before.sweep != sweep_.identity ||
-        !std::ranges::equal(before.trials, trials_, {}, &app::trial::values, &app::trial::values))
-      throw usage_error(
-          fmt::format("--output={} holds another sweep ({}): give the same flags to continue it, or name "
-                      "another directory",
-                      sweep_.output, before.sweep));
-    app::check_steps(before, sweep_.rounds.back(), list_);
-    trials_ = std::move(before.trials);
+  void go_on(std::vector<app::trial> before) {
+    trials_ = std::move(before);
     for (std::size_t i = 0; i < trials_.size(); ++i) {
       if (trials_[i].value || trials_[i].steps == 0) continue;
       // It runs again from the first round. Its folder may have the checkpoint of a later one, and only the
@@ -290,7 +264,7 @@ class sweep_run {
     trial.steps = sweep_.rounds[round];
     trial.value = now.value;
     trial.failure = trial.value ? "" : why;
-    replace_file(list_, app::to_json({sweep_.identity, trials_}));
+    file_.write(trials_);
     std::string const how = trial.value ? fmt::format("{} {:.6g}", sweep_.by.metric, *trial.value)
                             : now.state == failed || now.state == unread
                                 ? fmt::format("failed ({}); see `edl logs {}`", why, cluster_.named(t.job))
@@ -340,19 +314,18 @@ class sweep_run {
     }
     fmt::print("{}; the best is trial {}: --set \"{}\"\n", counted(trials_.size(), "trial"), *best,
                train::write_settings(trials_[*best].values));
-    if (!sweep_.line.text("checkpoint_dir").empty())
-      fmt::print("its model: {}/best, in the jobs' volume\n",
-                 folder_of(sweep_, *best, trials_[*best].attempt));
+    if (std::string const directory = sweep_.line.text("checkpoint_dir"); !directory.empty())
+      fmt::print("its model: {}/best{}\n", folder_of(sweep_, *best, trials_[*best].attempt),
+                 bucket::names_objects(directory) ? "" : ", in the jobs' volume");
     return tool::done;
   }
 
   cluster_sweep const& sweep_;
   cluster& cluster_;
   app::signals const& stop_;
-  std::string list_;
   std::vector<app::trial> trials_;
   std::string with_logs_;  ///< the first job that has failed and stays
-  checkpoint::directory_lock lock_;
+  app::sweep_file file_;
   std::map<std::size_t, turn> under_way_;
   bool away_ = false;  // the API server, which was said
 };

@@ -75,9 +75,10 @@ std::vector<flag> own_flags() {
                  .type = whole,
                  .least = 1,
                  .most = 1024});
-  all.push_back({.name = "output",
-                 .help = "directory on this machine for sweep.json, the list of trials with their results; "
-                         "without it --job_name"});
+  all.push_back(
+      {.name = "output",
+       .help = "directory on this machine, or s3://BUCKET/PREFIX, for sweep.json, the list of trials with "
+               "their results; without it --job_name"});
   all.push_back({.name = "keep_jobs",
                  .fallback = "false",
                  .help = "leave jobs that are done; those that failed stay anyway, for `edl logs`",

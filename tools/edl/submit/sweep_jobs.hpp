@@ -20,10 +20,10 @@ struct cluster_sweep {
   std::string name;  ///< of the sweep; the names of its jobs begin with it
   app::sweep_options options;
   monitor by;
-  std::size_t parallel = 1;     ///< jobs that are there at once, running or waiting
-  std::string output;           ///< directory of the list of trials, on this machine
-  bool keep_jobs = false;       ///< jobs that are done stay
-  bool prints = false;          ///< the first jobs' objects are printed, and nothing is submitted
+  std::size_t parallel = 1;  ///< jobs that are there at once, running or waiting
+  std::string output;        ///< of the list of trials: a directory on this machine, or `s3://BUCKET/PREFIX`
+  bool keep_jobs = false;    ///< jobs that are done stay
+  bool prints = false;       ///< the first jobs' objects are printed, and nothing is submitted
   std::vector<app::trial> all;  ///< without results
   std::vector<std::uint64_t> rounds;
   words job_flags;       ///< of every job, as `edl train` reads them
