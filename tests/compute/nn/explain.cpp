@@ -47,10 +47,11 @@ TEST_CASE("a plan has a line for each joint of a graph, and for the product with
     auto const sum = edl::nn::apply(gate{}, a, b) + a;
     return sum | edl::nn::dense{.units = 2};
   });
-  static constexpr auto attends = edl::nn::graph(edl::nn::image{.height = 4, .width = 1, .channels = 4}, [](auto x) {
-    auto const y = edl::nn::cross_attention(x, x | edl::nn::relu{}, {.heads = 2});
-    return edl::nn::matmul(y, x) | edl::nn::dense{.units = 2};
-  });
+  static constexpr auto attends =
+      edl::nn::graph(edl::nn::image{.height = 4, .width = 1, .channels = 4}, [](auto x) {
+        auto const y = edl::nn::cross_attention(x, x | edl::nn::relu{}, {.heads = 2});
+        return edl::nn::matmul(y, x) | edl::nn::dense{.units = 2};
+      });
   static constexpr auto tied = edl::nn::sequential(
       edl::nn::ids{8}, edl::nn::tied(edl::nn::embedding{.vocabulary = 500, .width = 16}, edl::nn::relu{}));
   edl::cpu device;
