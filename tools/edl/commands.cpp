@@ -28,6 +28,7 @@
 #include "edl/core/error.hpp"
 #include "edl/version.hpp"
 #include "export.hpp"
+#include "import/import.hpp"
 #include "simulate/simulate.hpp"
 #include "submit/convert.hpp"
 #include "submit/doctor.hpp"
@@ -284,6 +285,9 @@ std::vector<command> const& commands() {
        "edl export build/mnist --checkpoint_dir_for_init=checkpoints --export_onnx=mnist.onnx\n"
        "edl export build/mnist --checkpoint_dir_for_init=model --export_onnx=mnist.onnx --export_preprocess",
        export_flags, export_model},
+      {"import", "NET.onnx [flags]", "write a network of ONNX as a model's source and its weights",
+       "edl import resnet.onnx\nedl import bert.onnx --extent=sequence=128 --to=bert", import_flags,
+       import_model},
       {"controller install", "[flags]", "make TrainingJobs known to a cluster, and run their controller",
        "edl controller install\nedl controller install --image=registry.example.com/edl-controller:1\n"
        "edl controller install --yaml=- | kubectl delete -f -",

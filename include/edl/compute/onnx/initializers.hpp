@@ -8,12 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "edl/compute/onnx/fields.hpp"
 #include "edl/core/input_file.hpp"
 
 namespace edl::onnx {
-
-/// The longest name or note that is read; longer ones are skipped.
-inline constexpr std::size_t longest_note = 1u << 16;
 
 /// A tensor of a model's weights.
 struct initializer {

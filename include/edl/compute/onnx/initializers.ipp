@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "edl/compute/onnx/fields.hpp"
 #include "edl/compute/onnx/initializers.hpp"
 #include "edl/core/bfloat16.hpp"
 #include "edl/core/error.hpp"
@@ -21,108 +22,6 @@
 #include "edl/core/text.hpp"
 
 namespace edl::onnx {
-namespace detail {
-
-/// Reads a file byte by byte through a buffer.
-class window {
- public:
-  explicit window(input_file const& file) : file_(file) {}
-
-  std::byte at(std::uint64_t place) {
-    if (place < first_ || place - first_ >= bytes_.size()) {
-      bytes_.resize(std::size_t(std::min<std::uint64_t>(1u << 16, file_.size() - place)));
-      file_.read(first_ = place, bytes_);
-    }
-    return bytes_[std::size_t(place - first_)];
-  }
-  input_file const& file() const { return file_; }
-
- private:
-  input_file const& file_;
-  std::uint64_t first_ = 0;
-  std::vector<std::byte> bytes_;
-};
-
-/// The fields of a message of Protocol Buffers, within [at, end) of a file.
-class fields {
- public:
-  struct field {
-    std::uint32_t number = 0, type = 0;
-    std::uint64_t value = 0;         // of type 0
-    std::uint64_t at = 0, size = 0;  // of type 2
-  };
-
-  fields(window& bytes, std::uint64_t at, std::uint64_t end) : window_(bytes), at_(at), end_(end) {}
-
-  bool more() const { return at_ < end_; }
-
-  std::uint64_t varint() {
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (at_ == end_) fail("it is cut off");
-      auto const byte = std::uint64_t(window_.at(at_++));
-      value |= (byte & 127) << shift;
-      if (byte < 128) return value;
-    }
-    fail("a number is too long");
-  }
-
-  field next() {
-    std::uint64_t const tag = varint();
-    field f{.number = std::uint32_t(tag >> 3), .type = std::uint32_t(tag & 7)};
-    if (f.number == 0 || tag >> 3 > 0x1fff'ffff) fail("it has a field that Protocol Buffers do not have");
-    if (f.type == 0) {
-      f.value = varint();
-      return f;
-    }
-    if (f.type != 1 && f.type != 2 && f.type != 5) fail("it has a field that Protocol Buffers do not have");
-    f.size = f.type == 2 ? varint() : f.type == 1 ? 8 : 4;
-    f.at = at_;
-    if (f.size > end_ - at_) fail("it is cut off");
-    at_ += f.size;
-    return f;
-  }
-
-  /// The next 4 bytes, or the value of a field of type 5.
-  std::uint32_t fixed32() {
-    if (end_ - at_ < 4) fail("it is cut off");
-    at_ += 4;
-    return bits_at(at_ - 4);
-  }
-  std::uint32_t fixed32(field const& f) { return bits_at(f.at); }
-
-  static constexpr std::uint64_t longest = longest_note;
-
-  std::string text(field const& f) {
-    if (f.type != 2 || f.size > longest) fail("a text is none, or is too long");
-    std::string all(std::size_t(f.size), '\0');
-    window_.file().read(f.at, std::as_writable_bytes(std::span(all)));
-    return all;
-  }
-
-  fields of(field const& f) {
-    if (f.type != 2) fail("a message is none");
-    return {window_, f.at, f.at + f.size};
-  }
-
-  [[noreturn]] void fail(std::string_view why) const {
-    throw error(
-        fmt::format("cannot read {} as a model of ONNX: {} at byte {}", window_.file().path(), why, at_));
-  }
-
- private:
-  std::uint32_t bits_at(std::uint64_t place) {
-    std::uint32_t bits = 0;
-    for (int i = 0; i < 4; ++i) bits |= std::uint32_t(window_.at(place + std::uint64_t(i))) << 8 * i;
-    return bits;
-  }
-
-  window& window_;
-  std::uint64_t at_, end_;
-};
-
-}  // namespace detail
-
 struct initializers_parser {
   initializers& result;
   detail::window bytes{result.file_};

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// That an imported network computes the same is the matter of docs/tasks/import.md.
+#include "import/import.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edl/base/checkpoint/safetensors.hpp"
+#include "edl/compute/onnx/message.hpp"
+#include "edl/core/error.hpp"
+#include "scratch_directory.hpp"
+#include "text.hpp"
+
+namespace import_test {
+
+using edl::onnx::message;
+using numbers = std::vector<std::int64_t>;
+
+struct option {
+  std::string name;
+  numbers ints;
+};
+
+std::string node(std::string const& op, std::vector<std::string> const& inputs, std::string const& output,
+                 std::vector<option> const& options = {}) {
+  message m;
+  for (auto const& i : inputs) m.text(1, i);
+  m.text(2, output).text(3, "node_" + output).text(4, op);
+  for (auto const& o : options) {
+    message a;
+    a.text(1, o.name);
+    if (o.ints.size() == 1)
+      a.number(3, std::uint64_t(o.ints[0])).number(20, 2);
+    else
+      a.packed(8, o.ints).number(20, 7);
+    m.text(5, a.bytes());
+  }
+  return message().text(1, m.bytes()).bytes();
+}
+
+std::string floats(std::string const& name, numbers const& dims, std::vector<float> const& values) {
+  message m;
+  m.packed(1, dims).number(2, 1).text(8, name).packed(4, std::span<float const>(values));
+  return message().text(5, m.bytes()).bytes();
+}
+
+std::string port(std::uint32_t field, std::string const& name, numbers const& dims) {
+  message shape;
+  shape.text(1, message().text(2, "batch").bytes());
+  for (auto const d : dims)
+    shape.text(1,
+               d > 0 ? message().number(1, std::uint64_t(d)).bytes() : message().text(2, "length").bytes());
+  message const tensor = message().number(1, 1).text(2, shape.bytes());
+  return message()
+      .text(field, message().text(1, name).text(2, message().text(1, tensor.bytes()).bytes()).bytes())
+      .bytes();
+}
+
+std::string model(std::string const& graph) {
+  return message()
+      .number(1, 8)
+      .text(2, "test")
+      .text(7, graph)
+      .text(8, message().number(2, 17).bytes())
+      .bytes();
+}
+
+std::vector<float> counted(std::size_t n) {
+  std::vector<float> all;
+  for (std::size_t i = 0; i < n; ++i) all.push_back(float(i));
+  return all;
+}
+
+struct imported {
+  int code = 0;
+  std::string text;
+};
+
+/// Writes the bytes as net.onnx, and imports them.
+imported import_of(scratch const& dir, std::string const& bytes, std::vector<std::string> flags = {}) {
+  std::ofstream(dir / "net.onnx", std::ios::binary) << bytes;
+  flags.insert(flags.begin(), {dir / "net.onnx", "--to=" + dir.path(), "--force"});
+  imported made;
+  made.code = edl::tool::import_model(flags);
+  made.text = slurp(dir / "net.cpp");
+  return made;
+}
+
+/// Channels first, as PyTorch exports it: two equal blocks, and a dense layer behind Flatten.
+std::string picture_network() {
+  std::string graph = port(11, "image", {2, 4, 6});
+  std::string from = "image";
+  std::vector<float> const kernel(2 * 2 * 3 * 3, 0.5f), bias(2, 1.0f);
+  for (std::string const k : {"1", "2"}) {
+    graph += floats("w" + k, {2, 2, 3, 3}, kernel) + floats("b" + k, {2}, bias);
+    graph += node("Conv", {from, "w" + k, "b" + k}, "c" + k, {{"pads", {1, 1, 1, 1}}});
+    graph += node("Sigmoid", {"c" + k}, "s" + k) + node("Mul", {"c" + k, "s" + k}, "m" + k);
+    graph += node("Add", {"m" + k, from}, "a" + k) + node("Relu", {"a" + k}, "r" + k);
+    from = "r" + k;
+  }
+  graph += node("MaxPool", {from}, "p", {{"kernel_shape", {2, 2}}, {"strides", {2, 2}}});
+  graph += node("Flatten", {"p"}, "f") + floats("w", {12, 2}, counted(24)) + node("MatMul", {"f", "w"}, "y");
+  return graph + floats("b", {2}, {5, 6}) + node("Add", {"y", "b"}, "z") + port(12, "z", {2});
+}
+
+TEST_CASE("a network of ONNX becomes a model, with blocks that repeat, and weights in edl's order") {
+  scratch const dir;
+  auto const made = import_of(dir, model(picture_network()));
+  CHECK(made.code == 0);
+  CHECK(contains(made.text, "nn::image{.height = 4, .width = 6, .channels = 2}"));
+  CHECK(contains(made.text, "nn::repeat<2>(nn::sequential(\n              nn::residual("));
+  CHECK(
+      contains(made.text, "nn::conv2d{.filters = 2, .kernel = 3, .padding = nn::padding::same}, nn::silu{}"));
+  CHECK(contains(made.text, "nn::max_pool{.window = 2}, nn::dense{.units = 2});"));
+  CHECK(contains(made.text, "into.features = record.floats(\"image\", {4, 6, 2});"));
+  CHECK(contains(made.text, "#error"));
+  edl::checkpoint::safetensors_file const weights(dir / "net.safetensors");
+  CHECK(weights.find("repeat/sequential_1/residual/body/conv2d/kernel") != nullptr);
+  auto const* const kernel = weights.find("dense/kernel");
+  REQUIRE(kernel != nullptr);
+  std::vector<float> rows(24);
+  weights.read(*kernel, 0, std::as_writable_bytes(std::span(rows)));
+  // ONNX has (channel, row, column); edl has (row, column, channel).
+  CHECK(rows[2] == 12);
+  CHECK(rows[4] == 2);
+  CHECK(contains(refusal([&] { edl::tool::import_model({dir / "net.onnx", "--to=" + dir.path()}); }),
+                 "is there already: give --force"));
+}
+
+TEST_CASE("an operator without a layer is named with its node, and the rest is written") {
+  scratch const dir;
+  std::string const graph = port(11, "x", {3}) + node("Relu", {"x"}, "a") + node("Det", {"a"}, "b") +
+                            floats("w", {3, 2}, counted(6)) + node("MatMul", {"b", "w"}, "y") +
+                            port(12, "y", {2});
+  auto const made = import_of(dir, model(graph));
+  CHECK(made.code == edl::tool::failed);
+  CHECK(contains(made.text, "// Not imported: `unknown_det_1`: node 'node_b' (Det)"));
+  CHECK(contains(made.text, "nn::relu{}, unknown_det_1{},"));
+}
+
+TEST_CASE("extents with names are given by flags, and formulas become layers") {
+  scratch const dir;
+  std::string const graph = port(11, "x", {-1, 4}) + floats("s", {4}, counted(4)) + node("Exp", {"x"}, "e") +
+                            node("Mul", {"e", "s"}, "m") + node("Div", {"m", "x"}, "y") +
+                            port(12, "y", {-1, 4});
+  CHECK(contains(complaint([&] { import_of(dir, model(graph)); }), "--extent=length=128"));
+  auto const made = import_of(dir, model(graph), {"--extent=length=5"});
+  CHECK(made.code == 0);
+  CHECK(contains(made.text, "nn::image{.width = 5, .channels = 4}"));
+  CHECK(contains(made.text,
+                 "auto const constant = layer.variable(\"constant\", x.channels(), nn::constant{1});"));
+  CHECK(contains(made.text, "return nn::exp(x) * constant / x;"));
+}
+
+TEST_CASE("hostile files are errors, or have nodes without a layer") {
+  scratch const dir;
+  std::string const good = model(picture_network());
+  for (std::size_t n = 0; n < good.size(); n += 7)
+    CHECK_THROWS_AS(import_of(dir, good.substr(0, n)), edl::error);
+  auto const said = [&](std::string const& graph) {
+    return complaint([&] { import_of(dir, model(port(11, "x", {3}) + graph + port(12, "y", {3}))); });
+  };
+  CHECK(contains(said(node("Relu", {"b"}, "a") + node("Relu", {"a"}, "b") + node("Relu", {"b"}, "y")),
+                 "reads 'b'"));
+  CHECK(contains(said(node("MatMul", {"x", "w"}, "y")), "reads 'w'"));
+  CHECK(contains(said(node("Relu", {"x"}, "a")), "nothing makes the output 'y'"));
+  CHECK(contains(said(node("Relu", {"x"}, "y") + node("Relu", {"x"}, "y")), "two nodes make 'y'"));
+  CHECK(contains(said(floats("w", {1 << 20, 1 << 20}, {1}) + node("MatMul", {"x", "w"}, "y")), "tensor 'w'"));
+  std::int64_t const huge = std::int64_t(1) << 62;
+  for (option const& o : {option{"strides", {huge, huge}}, option{"pads", {huge, huge, huge, huge}},
+                          option{"strides", {0, 0}}, option{"group", {0}}, option{"group", {-1}}}) {
+    std::string const graph = port(11, "x", {1, 3, 3}) + floats("w", {1, 1, 1, 1}, {1}) +
+                              node("Conv", {"x", "w"}, "y", {o}) + port(12, "y", {1, 3, 3});
+    CHECK(import_of(dir, model(graph)).code == edl::tool::failed);
+  }
+}
+
+}  // namespace import_test

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/import.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "edl/base/checkpoint/safetensors.hpp"
+#include "edl/core/durable_file.hpp"
+#include "edl/core/error.hpp"
+#include "edl/core/text.hpp"
+#include "import/lifting.hpp"
+#include "import/network_file.hpp"
+#include "import/writing.hpp"
+
+namespace edl::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The file's name as one of C++.
+std::string struct_name(fs::path const& file) {
+  std::string const stem = file.stem().native();
+  std::string name;
+  for (char const c : stem)
+    name +=
+        std::isalnum(static_cast<unsigned char>(c)) ? char(std::tolower(static_cast<unsigned char>(c))) : '_';
+  return name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) ? "model_" + name : name;
+}
+
+}  // namespace
+
+std::vector<flag> import_flags() {
+  return {{.name = "to", .fallback = ".", .help = "directory of the files that are written"},
+          {.name = "extent",
+           .help = "an extent that the file gives a name: --extent=sequence=128",
+           .repeats = true},
+          {.name = "force",
+           .fallback = "false",
+           .help = "replace the files of an earlier import",
+           .type = flag::value_type::truth}};
+}
+
+int import_model(words const& line) {
+  command_line const l("import", import_flags(), line, 1, 1, "a file of ONNX");
+  std::string const path = l.arguments().front();
+  std::map<std::string, std::int64_t> extents;
+  for (std::string const& given : l.all("extent")) {
+    auto const is = given.rfind('=');
+    auto const n = is == given.npos ? std::nullopt : number_from<std::int64_t>(given.substr(is + 1));
+    if (!n || *n < 1) throw usage_error(fmt::format("--extent={}: expected NAME=NUMBER", given));
+    extents[given.substr(0, is)] = *n;
+  }
+  if (!fs::is_regular_file(path)) throw usage_error(fmt::format("no file {}", path));
+  std::string const name = struct_name(path);
+  fs::path const to = l.text("to");
+  std::string const source = (to / (name + ".cpp")).native(),
+                    weights = (to / (name + ".safetensors")).native();
+  for (std::string const& file : {source, weights})
+    if (fs::exists(file) && !l.truth("force"))
+      throw usage_error(fmt::format("{} is there already: give --force, or another directory by --to", file));
+  auto const net = lifting::lift(onnx_file::read_network(path), extents);
+  auto const made = lifting::write_program(net, name, fs::path(path).filename().native());
+  fs::create_directories(to);
+  std::vector<checkpoint::tensor_source> tensors;
+  for (auto const& [variable, of] : made.variables)
+    tensors.push_back({.name = variable,
+                       .dims = {of->dims.begin(), of->dims.end()},
+                       .data = std::as_bytes(std::span(of->values))});
+  durable_file file(weights);
+  checkpoint::write_safetensors(file, tensors);
+  file.commit();
+  replace_file(source, made.text);
+  fmt::print("{}\n{}\n", source, weights);
+  for (std::string const& p : net.problems) say("not imported: " + p);
+  return net.problems.empty() ? done : failed;
+}
+
+}  // namespace edl::tool
