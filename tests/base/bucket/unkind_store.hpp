@@ -57,6 +57,8 @@ class unkind_store {
   std::map<std::string, upload> uploads = {};  ///< that are neither joined nor removed
   int begun = 0;                               ///< uploads, all together
   int copies = 0;                              ///< of objects or parts
+  int lists = 0;                               ///< pages of lists that were sent
+  bool starts_after = true;                    ///< lists begin behind a given key, or ignore it
   std::recursive_mutex mutex;                  ///< of all this, while a client uses it
 
   int requests() const { return server_.requests(); }
@@ -263,13 +265,19 @@ class unkind_store {
 
   void list(std::string const& query, wire& w) {
     edl::http::request const q{.query = query};
-    std::string const prefix = q.parameter("prefix"), after = q.parameter("continuation-token");
+    ++lists;
+    std::string const prefix = q.parameter("prefix"), delimiter = q.parameter("delimiter");
+    std::string after = q.parameter("continuation-token");
+    if (after.empty() && starts_after) after = q.parameter("start-after");
     std::vector<std::string> keys;
     bool more = false;
     for (auto it = after.empty() ? objects.begin() : objects.upper_bound(after); it != objects.end(); ++it) {
       if (!it->first.starts_with(prefix)) continue;
+      auto const cut = delimiter.empty() ? std::string::npos : it->first.find(delimiter, prefix.size());
+      std::string const key = it->first.substr(0, cut == it->first.npos ? cut : cut + 1);
+      if (key == after || (!keys.empty() && keys.back() == key)) continue;
       if ((more = keys.size() == page)) break;
-      keys.push_back(it->first);
+      keys.push_back(key);
     }
     std::string body =
         "<?xml version=\"1.0\"?><ListBucketResult><Name>box</Name><EncodingType>url</EncodingType>";
@@ -277,6 +285,11 @@ class unkind_store {
     if (more) body += "<NextContinuationToken>" + keys.back() + "</NextContinuationToken>";
     if (backwards) std::ranges::reverse(keys);
     for (auto const& key : keys) {
+      if (!delimiter.empty() && key.ends_with(delimiter)) {
+        body +=
+            "<CommonPrefixes><Prefix>" + edl::http::percent_encoded(key, "/") + "</Prefix></CommonPrefixes>";
+        continue;
+      }
       std::string tag = tag_of(key);
       for (std::size_t at; (at = tag.find('"')) != tag.npos;) tag.replace(at, 1, "&quot;");
       body += "<Contents><Key>" + edl::http::percent_encoded(key, "/") + "</Key><ETag>" + tag +

@@ -42,8 +42,7 @@ overview_options over_directory(std::string const& path) {
   bucket::place const place(path);
   if (!place.in_bucket() && !std::filesystem::is_directory(path, unreadable))
     throw error(fmt::format("no directory '{}'; without one the page shows the jobs of a cluster", path));
-  if (place.in_bucket() && place.objects().empty())
-    throw error(fmt::format("{}: no object lies there", path));
+  if (place.in_bucket() && place.names().empty()) throw error(fmt::format("{}: no object lies there", path));
   auto const of = std::make_shared<directory_of_runs>(place);
   return {.what = "runs",
           .where = path,

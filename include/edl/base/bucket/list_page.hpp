@@ -17,9 +17,10 @@ struct object {
 
 /// A page of a list of objects (ListObjectsV2).
 struct list_page {
-  std::vector<object> objects;  ///< without "folders"
-  std::size_t entries = 0;      ///< with them
-  std::string next;             ///< the token of the next page; empty: there is none
+  std::vector<object> objects;       ///< without "folders"
+  std::vector<std::string> folders;  ///< keys up to a delimiter, if the list has one
+  std::size_t entries = 0;           ///< all of these
+  std::string next;                  ///< the token of the next page; empty: there is none
 };
 
 /// Reads a page, of objects whose keys begin with `prefix`. Throws error, which begins with `what`, for

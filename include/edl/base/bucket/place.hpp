@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -78,8 +79,12 @@ class place {
   /// The bytes of a file. Throws error if it cannot be opened.
   std::uint64_t size(std::string const& name) const;
 
-  /// All objects of a bucket below this place: names with '/', and tags.
-  std::vector<std::pair<std::string, std::string>> objects() const;
+  /// Objects of a bucket below this place: names with '/', and tags. `skip` is called with one page of the
+  /// list after the other, and returns a folder of whose objects no further ones are wanted ("a/b/"); empty:
+  /// none are; nothing: all are. Throws error if there are more than `most`.
+  using listed = std::vector<std::pair<std::string, std::string>>;
+  listed objects(std::function<std::optional<std::string>(listed const& page)> const& skip = {},
+                 std::size_t most = 1'000'000) const;
 
   /// A copy on this machine of all objects below this place of a bucket.
   local_copy copy() const;

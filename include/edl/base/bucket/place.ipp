@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <set>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -152,11 +151,7 @@ EDL_INLINE void place::put(std::string const& name, std::string_view content, fo
 }
 
 EDL_INLINE std::vector<std::string> place::names() const {
-  if (store_) {
-    std::set<std::string> all;
-    for (auto const& [name, tag] : objects()) all.insert(name.substr(0, name.find('/')));
-    return {all.begin(), all.end()};
-  }
+  if (store_) return store_->names(prefix_);
   std::vector<std::string> all;
   std::error_code code;
   for (std::filesystem::directory_iterator it(path_, code), end; !code && it != end; it.increment(code))
@@ -173,10 +168,21 @@ EDL_INLINE std::uint64_t place::size(std::string const& name) const {
   return found->size;
 }
 
-EDL_INLINE std::vector<std::pair<std::string, std::string>> place::objects() const {
-  std::vector<std::pair<std::string, std::string>> all;
-  for (object const& o : store_->list(prefix_)) all.emplace_back(o.key.substr(prefix_.size()), o.etag);
-  return all;
+EDL_INLINE place::listed place::objects(
+    std::function<std::optional<std::string>(listed const& page)> const& skip, std::size_t most) const {
+  auto const named = [&](std::vector<object> const& objects) {
+    listed all;
+    for (object const& o : objects) all.emplace_back(o.key.substr(prefix_.size()), o.etag);
+    return all;
+  };
+  store::skipped of_keys;
+  if (skip)
+    of_keys = [&](std::vector<object> const& page) {
+      auto folder = skip(named(page));
+      if (folder) folder->insert(0, prefix_);
+      return folder;
+    };
+  return named(store_->list(prefix_, of_keys, most));
 }
 
 EDL_INLINE local_copy place::copy() const { return copy_of(path_ + "/", *options_); }

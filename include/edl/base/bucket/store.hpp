@@ -55,9 +55,18 @@ class store {
   /// Empty: there is no such object.
   std::optional<object> find(std::string const& key) const;
 
-  /// All objects whose keys begin with `prefix`, sorted by key, without "folders" (keys that end in '/'). At
-  /// most 1,000,000.
-  std::vector<object> list(std::string const& prefix) const;
+  /// All objects whose keys begin with `prefix`, sorted by key, without "folders" (keys that end in '/').
+  /// Throws error if there are more than `most`.
+  ///
+  /// `skip` is called with each page that is not the last, sorted, and returns a prefix: the list need not
+  /// contain further keys that begin so. A store that does not list in order, or only from the first key,
+  /// lists all. Nothing: all are wanted.
+  using skipped = std::function<std::optional<std::string>(std::vector<object> const& page)>;
+  std::vector<object> list(std::string const& prefix, skipped const& skip = {},
+                           std::size_t most = 1'000'000) const;
+
+  /// What follows `prefix` in keys, up to a '/' each once: names of objects and of folders.
+  std::vector<std::string> names(std::string const& prefix) const;
 
   /// Passes bytes [from, to) of an object to `take`, in order and each once, in pieces. Throws error if the
   /// object has changed since it was found. Returns whether they were compared with a sum: that of an object

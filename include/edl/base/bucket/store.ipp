@@ -448,6 +448,47 @@ struct store::implementation {
       throw;
     }
   }
+
+  /// Passes the pages of a list to `take`, which returns the key behind which the next one begins; empty:
+  /// where this one ends. `more`: of the question.
+  template <typename Take>
+  void pages(std::string const& prefix, std::string const& more, std::size_t most, Take&& take) const {
+    std::string token, start;
+    std::set<std::string> tokens;
+    std::size_t entries = 0, empty_pages = 0;
+    std::string const what = name(prefix);
+    do {
+      std::string text;
+      http::client::sink const add = [&](auto&, std::string_view part) {
+        text.append(part);
+        if (text.size() > detail::longest_page)
+          throw error(what + ": a page of the list is larger than 16 MiB");
+        return true;
+      };
+      auto const fresh = [&] {
+        text.clear();
+        auto const bucket_path =
+            path.size() > 1 && path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
+        std::string target = bucket_path + "?list-type=2&encoding-type=url" + more +
+                             "&prefix=" + http::percent_encoded(prefix);
+        if (!token.empty()) target += "&continuation-token=" + http::percent_encoded(token);
+        if (!start.empty()) target += "&start-after=" + http::percent_encoded(start);
+        return http::question{"GET", target};
+      };
+      ask(fresh, what, add, 0);
+      list_page page = read_page(text, prefix, what);
+      entries += page.entries;
+      if (entries > most)
+        throw error(fmt::format("{}: more than {} objects: name a longer prefix", what, most));
+      start = take(page);  // which may end the list
+      if (!page.next.empty() && !tokens.insert(page.next).second)
+        throw error(what + ": the store returns the same page of the list again");
+      empty_pages = page.entries > 0 ? 0 : empty_pages + 1;
+      if (!page.next.empty() && empty_pages > detail::most_empty_pages)
+        throw error(fmt::format("{}: {} pages of the list in a row have no object", what, empty_pages));
+      token = start.empty() ? std::move(page.next) : std::string();
+    } while (!token.empty() || !start.empty());
+  }
 };
 
 EDL_INLINE store::store(std::string bucket, store_options o)
@@ -471,49 +512,40 @@ EDL_INLINE std::optional<object> store::find(std::string const& key) const {
   return o;
 }
 
-EDL_INLINE std::vector<object> store::list(std::string const& prefix) const {
+EDL_INLINE std::vector<object> store::list(std::string const& prefix, skipped const& skip,
+                                           std::size_t most) const {
   std::vector<object> all;
-  std::string token;
-  std::set<std::string> tokens;
-  std::size_t entries = 0, empty_pages = 0;
-  std::string const what = self_->name(prefix);
-  do {
-    auto const make = [&] {
-      auto const bucket = self_->path.size() > 1 && self_->path.ends_with('/')
-                              ? self_->path.substr(0, self_->path.size() - 1)
-                              : self_->path;
-      std::string target = bucket + "?list-type=2&encoding-type=url&prefix=" + http::percent_encoded(prefix);
-      if (!token.empty()) target += "&continuation-token=" + http::percent_encoded(token);
-      return http::question{"GET", target};
-    };
-    std::string text;
-    http::client::sink const take = [&](auto&, std::string_view part) {
-      text.append(part);
-      if (text.size() > detail::longest_page)
-        throw error(what + ": a page of the list is larger than 16 MiB");
-      return true;
-    };
-    auto const fresh = [&] {
-      text.clear();
-      return make();
-    };
-    self_->ask(fresh, what, take, 0);
-    list_page page = read_page(text, prefix, what);
-    entries += page.entries;
-    if (entries > detail::most_objects)
-      throw error(fmt::format("{}: more than {} objects: name a longer prefix", what, detail::most_objects));
-    std::ranges::move(page.objects, std::back_inserter(all));
-    if (!page.next.empty() && !tokens.insert(page.next).second)
-      throw error(what + ": the store returns the same page of the list again");
-    empty_pages = page.entries > 0 ? 0 : empty_pages + 1;
-    if (!page.next.empty() && empty_pages > detail::most_empty_pages)
-      throw error(fmt::format("{}: {} pages of the list in a row have no object", what, empty_pages));
-    token = std::move(page.next);
-  } while (!token.empty());
+  std::string start;  // keys up to this one are passed over
+  bool ordered = true;
+  self_->pages(prefix, "", most, [&](list_page& page) -> std::string {
+    auto& now = page.objects;
+    ordered = ordered && std::ranges::is_sorted(now, {}, &object::key) &&
+              (now.empty() || ((all.empty() || all.back().key < now.front().key) && start < now.front().key));
+    if (!ordered && !start.empty()) page.next.clear();
+    bool const passes = skip && ordered && !page.next.empty() && !now.empty();
+    auto const passed = passes ? skip(now) : std::nullopt;
+    std::string const last = now.empty() ? "" : now.back().key;
+    std::ranges::move(now, std::back_inserter(all));
+    // Names seldom begin with a character behind '~'; such keys are listed.
+    if (!passed || *passed + "~" <= last) return {};
+    return start = *passed + "~";
+  });
+  if (!ordered && !start.empty()) return list(prefix, {}, most);
   std::ranges::sort(all, {}, &object::key);
   auto const twice = std::ranges::adjacent_find(all, {}, &object::key);
   if (twice != all.end()) throw error(fmt::format("{}: the list has it twice", self_->name(twice->key)));
   return all;
+}
+
+EDL_INLINE std::vector<std::string> store::names(std::string const& prefix) const {
+  std::set<std::string> all;
+  self_->pages(prefix, "&delimiter=%2F", detail::most_objects, [&](list_page const& page) -> std::string {
+    for (object const& o : page.objects) all.insert(o.key.substr(prefix.size()));
+    for (std::string const& f : page.folders)
+      all.insert(f.substr(prefix.size(), f.size() - prefix.size() - 1));
+    return {};
+  });
+  return {all.begin(), all.end()};
 }
 
 EDL_INLINE bool store::read(object const& of, std::uint64_t from, std::uint64_t to,

@@ -2,8 +2,10 @@
 #include "edl/job/train/observe/run_list.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -204,6 +206,41 @@ TEST_CASE("runs in a bucket are found, and what has not changed is not read agai
   store.objects.erase("runs/a/history.jsonl");
   CHECK(row(runs, "b")["loss"] == 0.5);
   CHECK(runs.lines_of("a").empty());
+}
+
+TEST_CASE("most of what lies in the folders of runs in a bucket is not listed") {
+  scratch const dir;
+  edl::checkpoint::manifest m{.job = "j", .version = 10, .files = {{"f"}}};
+  m.hyperparameters = "rate=0.5";
+  std::atomic<int> requests = 0;
+  test::unkind_store store([&](test::request const&, test::wire&) { return ++requests, false; });
+  for (int i = 0; i < 10'000; ++i)
+    store.objects[fmt::format("runs/0/checkpoints/version-{}/part-{}", i / 100, i)] = "x";
+  for (char const* job : {"0", "1", "2"}) {
+    std::string const at = fmt::format("runs/{}/checkpoints/", job);
+    store.objects[at + "history.jsonl"] = "{\"step\":8}\n";
+    store.objects[at + "version-98/manifest.json"] = to_json(m);
+  }
+  // Of one job, as its own page has it, and of all.
+  for (char const* path : {"s3://box/runs/0/checkpoints", "s3://box/runs"}) {
+    edl::bucket::place const at(path, {.directory = dir / "cache", .store = store.options()});
+    bool const one = at.path().ends_with("checkpoints");
+    requests = 0;
+    at.objects();
+    CHECK(requests == 11);
+    edl::train::run_list runs(at);
+    auto const first = runs.look();
+    CHECK(first.size() == (one ? 1 : 3));
+    CHECK(json::parse(first.begin()->second)["hyperparameters"] == "rate=0.5");
+    requests = 0;
+    CHECK(runs.look() == first);
+    CHECK(requests == 2);
+    store.objects["runs/0/checkpoints/history.jsonl"] += "{\"step\":9}\n";
+    requests = 0;
+    CHECK(json::parse(runs.look().begin()->second)["step"] == 9);
+    CHECK(requests == 2 + 3);  // the history, the names of versions, a manifest that is missing
+    store.objects["runs/0/checkpoints/history.jsonl"] = "{\"step\":8}\n";
+  }
 }
 
 }  // namespace run_list_test

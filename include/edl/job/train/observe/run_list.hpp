@@ -16,10 +16,13 @@ namespace edl::train {
 
 /// The runs below a directory: every directory with a `history.jsonl`, and the trials of a `sweep.json`
 /// beside them. It detects changes by a file's size and time, and then reads only its end. Of a bucket it
-/// lists all objects, and reads those whose tags have changed. Thread safety: unsafe.
+/// lists the objects, but passes over most of what lies in a run's folder, and reads those whose tags have
+/// changed. Thread safety: unsafe.
 class run_list {
  public:
   static constexpr std::size_t most = 100'000;  ///< runs; more of them are left out
+  static constexpr std::size_t most_listed =
+      200'000;  ///< objects of a bucket that a search lists; more: an error
 
   /// `depth`: levels of directories to search below the first one.
   explicit run_list(bucket::place directory, int depth = 5)
@@ -42,6 +45,7 @@ class run_list {
   struct file {
     std::string id, path, text;  // `text`: what its end tells, without the last '}'
     std::string tag;             // of an object
+    std::string manifest;        // in a bucket, that the hyperparameters are of
     std::optional<std::string> hyperparameters;
     std::uint64_t size = 0;
     std::int64_t time = 0;

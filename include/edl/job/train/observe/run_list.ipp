@@ -34,6 +34,7 @@ namespace detail {
 
 inline constexpr std::string_view history_name = "history.jsonl", sweep_name = "sweep.json",
                                   usual_end = "checkpoints";
+inline constexpr std::size_t most_manifests = 4;
 inline constexpr std::size_t longest_end = 16 << 10, longest_sweep = 64 << 20, longest_manifest = 16 << 20,
                              longest_text = 256 << 20;  // bytes
 
@@ -186,20 +187,40 @@ EDL_INLINE void run_list::search_bucket() {
   using namespace detail;
   std::map<std::string, std::string> histories, lists;                    // tags, by folder
   std::map<std::string, std::map<std::uint64_t, std::string>> manifests;  // names, by folder and version
-  for (auto const& [name, tag] : place_.objects()) {
+  std::set<std::string> partly;  // folders of runs that were passed over
+  auto const version_of = [](std::string_view folder) -> std::optional<std::uint64_t> {
+    if (!folder.starts_with("version-")) return std::nullopt;
+    std::uint64_t version = 0;
+    std::from_chars(folder.data() + 8, folder.data() + folder.size(), version);
+    return version;
+  };
+  auto const is_near = [&](std::string_view name) { return std::ranges::count(name, '/') <= depth_; };
+  // Where a page ends in the folder of a run, behind its history.
+  auto const skip = [&](bucket::place::listed const& page) -> std::optional<std::string> {
+    for (auto const& [name, tag] : page)
+      if (is_near(name) && (name == history_name || name.ends_with("/history.jsonl")))
+        histories[name.substr(0, name.size() - std::min(name.size(), history_name.size() + 1))] = tag;
+    std::string const& last = page.back().first;
+    for (std::size_t at = 0; at != last.npos; at = last.find('/', at + 1))
+      if (std::string const below = last.substr(0, at); histories.contains(below)) {
+        partly.insert(below);
+        return below.empty() ? below : below + "/";
+      }
+    return std::nullopt;
+  };
+  auto const all = place_.objects(skip, most_listed);
+  histories.clear();
+  for (auto const& [name, tag] : all) {
     auto const slash = name.rfind('/');
     std::string const below = slash == name.npos ? "" : name.substr(0, slash);
     std::string_view const file = std::string_view(name).substr(slash + 1);  // or all
     if (name.starts_with('.') || name.find("/.") != name.npos) continue;
-    bool const near = std::ranges::count(name, '/') <= depth_;
-    if (file == history_name && near) histories[below] = tag;
-    if (file == sweep_name && near) lists[below] = tag;
+    if (file == history_name && is_near(name)) histories[below] = tag;
+    if (file == sweep_name && is_near(name)) lists[below] = tag;
     auto const outer = below.rfind('/');
-    std::string_view const folder = std::string_view(below).substr(outer + 1);
-    if (file != "manifest.json" || !folder.starts_with("version-")) continue;
-    std::uint64_t version = 0;
-    std::from_chars(folder.data() + 8, folder.data() + folder.size(), version);
-    manifests[outer == below.npos ? "" : below.substr(0, outer)][version] = name;
+    if (auto const version = version_of(std::string_view(below).substr(outer + 1));
+        version && file == "manifest.json")
+      manifests[outer == below.npos ? "" : below.substr(0, outer)][*version] = name;
   }
   // Folders in that of a history are checkpoints.
   auto const is_inner = [&](std::string const& below) {
@@ -223,9 +244,17 @@ EDL_INLINE void run_list::search_bucket() {
     std::string const name = (below.empty() ? "" : below + "/") + std::string(history_name);
     file* const one = named(below, directory_ + "/" + name);
     if (!one || (one->tag == tag && one->hyperparameters)) continue;
-    for (auto const& [version, of] : std::views::reverse(manifests[below])) try {
+    if (partly.contains(below))
+      for (std::string const& inner : (below.empty() ? place_ : place_.below(below)).names())
+        if (auto const version = version_of(inner))
+          manifests[below][*version] = (below.empty() ? "" : below + "/") + inner + "/manifest.json";
+    // Of the newest ones some may lack a manifest, or have one that is damaged.
+    for (auto const& [version, of] : std::views::reverse(manifests[below]) | std::views::take(most_manifests))
+      try {
+        if (one->hyperparameters && one->manifest == of) break;
         one->hyperparameters =
             checkpoint::manifest_from_json(text_of(of, longest_manifest), of).hyperparameters;
+        one->manifest = of;
         break;
       } catch (storage_error const&) {
         throw;
