@@ -225,6 +225,80 @@ TEST_CASE("event files in a bucket are objects with a version each, in the order
   CHECK(all[2] == "2 validation/accuracy=0.750000");
 }
 
+TEST_CASE(
+    "a job that goes back leaves readers the same picture in a directory and in a bucket, at any time") {
+  using edl::master::role;
+  job::scratch const dir;
+  std::vector<std::string> written;
+  test::unkind_store store([&](test::request const& r, test::wire&) {
+    if (r.method == "PUT" && r.target.find("tfevents") != r.target.npos) written.push_back(r.target);
+    return false;
+  });
+  std::vector<std::string> pictures;
+  for (std::string const& events : {dir / "logs", std::string("s3://box/logs")}) {
+    edl::time_point const now{};
+    edl::master::coordinator c({.training = {{"a", 6400}}, .num_servers = 1}, now);
+    edl::master::job_progress p;
+    {
+      edl::train::history_log log(
+          {.path = "",
+           .events = events,
+           .steps = 10,
+           .rate = [](std::uint64_t) { return 0.5; },
+           .clock = [] { return 1.5; },
+           .like = edl::bucket::place("", {.directory = dir / "cache", .store = store.options()})},
+          edl::logger(edl::severity::critical));
+      auto const serve = [&](std::uint64_t incarnation) {
+        c.join({.role = role::server, .id = 0, .incarnation = incarnation}, now);
+        c.server_configured(0, incarnation, c.generation(), "", now);
+        log.look(c, p, now);
+      };
+      auto const train = [&](std::uint64_t step, double loss) {
+        p.version = step, p.trained.minibatches += 1, p.trained.loss += loss;
+        log.look(c, p, now);
+        log.evaluated(c, step, {{"accuracy", loss}}, 512);
+        log.tensors(step, {});
+      };
+      serve(1);
+      for (std::uint64_t step : {10, 20, 30, 40}) train(step, 1);
+      for (std::uint64_t incarnation : {2, 3}) {
+        c.left(role::server, 0, incarnation - 1, now);
+        c.restore_point_found(c.generation(), edl::master::restore_point{.directory = "d", .version = 20},
+                              now);
+        p.version = 20;
+        serve(incarnation);
+        train(30, double(incarnation));
+        log.pictures({{"large", {1, 1, 1, std::string(2 << 20, 'x')}}});  // is not kept back in a bucket
+      }
+      log.close(c, p, now);
+    }
+    std::map<std::string, std::string> files;  // by name, as readers take them
+    for (auto const& one : std::filesystem::recursive_directory_iterator(dir / "logs"))
+      if (events[0] != 's') files[one.path()] = job::slurp(one.path().string());
+    if (events[0] == 's') files = store.objects;
+    // TensorBoard: a start takes away what is of its step and later ones.
+    std::multimap<std::uint64_t, std::string> seen;
+    for (auto const& [name, text] : files)
+      for (std::string const& r : records(text)) {
+        if (!values(r, 4).empty() || values(r, 2).empty()) {
+          if (std::string const t = values(r, 4).empty() ? told(r) : ""; t.ends_with(" start 1"))
+            seen.erase(seen.lower_bound(std::stoull(t)), seen.end());
+          continue;
+        }
+        std::string const t = told(r);
+        seen.emplace(std::stoull(t), t.substr(0, t.find(" training/learning_rate")));
+      }
+    std::string& picture = pictures.emplace_back();
+    for (auto const& [step, text] : seen) picture += text + "\n";
+  }
+  CHECK(pictures[0] ==
+        "10 training/loss=1.000000\n10 validation/accuracy=1.000000\n20 training/loss=1.000000\n"
+        "20 validation/accuracy=1.000000\n30 training/loss=3.000000\n30 validation/accuracy=3.000000\n");
+  CHECK(pictures[1] == pictures[0]);
+  CHECK(written.size() >= 3);
+  CHECK(std::ranges::is_sorted(written));  // a reader that is through with one reads none before it
+}
+
 TEST_CASE("a histogram has TensorFlow's default buckets, of which empty ones in a row are one") {
   std::vector<float> const some{0, 0, 1.5f, -2, 1.5f, INFINITY, NAN, 1e-20f};
   auto const all = records(edl::train::event_of_histograms(1.5, 7, {{"a/b", some}, {"none", {}}}));

@@ -49,7 +49,8 @@ class history_file {
   /// Writes the rest, or logs how much is missing.
   ~history_file();
 
-  /// Call before any line if the job resumes from this step: drops lines of later steps, and logs that.
+  /// Call before any line if the job resumes from this step: drops lines of later steps, and logs that. Of
+  /// several objects (`history_pace::head`) it drops none: lines of earlier steps follow them.
   void go_on_from(std::uint64_t step);
 
   /// `line`: including its line end.

@@ -130,6 +130,10 @@ EDL_INLINE void history_file::perform(work const& w) { w.drops_later ? drop_afte
 
 EDL_INLINE void history_file::drop_after(std::uint64_t step) {
   any_[0] = any_[1] = false;
+  if (!pace_.head.empty()) {  // no line of several objects is taken back
+    any_[2] = any_[3] = false;
+    return;
+  }
   auto const found = unsaved_ > 0 ? std::optional(bucket::place::text{text_, tag_})
                                   : place_.read(name_, detail::longest_history_file);
   if (unsaved_ == 0) saved_ = found ? found->content.size() : 0;

@@ -79,10 +79,15 @@ EDL_INLINE void history_log::flush() {
   for (history_file& one : events_) one.flush();
 }
 
-/// Begins a new file: to readers a job that rolls back starts over.
+/// To readers a job that rolls back starts over. It begins a new file; in a bucket, where what it has written
+/// last may not be there yet, the objects go on in their order.
 EDL_INLINE void history_log::begin_events(std::uint64_t version) {
   if (options_.events.empty()) return;
   double const time = options_.clock();
+  if (bucket::names_objects(options_.events) && !events_.empty()) {
+    events_.back().go_on_from(version);
+    return events_.back().append(history_file::kind::training, 0, event_of_start(time, version + 1));
+  }
   // Another job, or this one restarted, may begin a file in the same second.
   std::string writer = fmt::format("{}.{}", detail::host_name(), ::getpid()),
               begin = event_file_version(time);
