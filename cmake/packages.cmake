@@ -2,6 +2,22 @@
 # Debian packages, by `cpack` in the build folder: libedl-dev has the library, its headers and what CMake needs, edl has the
 # commands with their manual pages and completion, python3-edl has the Python module. Manual pages are made where help2man is
 # installed.
+file(WRITE ${PROJECT_BINARY_DIR}/extras/copyright
+"Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: edl
+
+Files: *
+Copyright: the edl authors
+License: Apache-2.0
+ Debian has the text in /usr/share/common-licenses/Apache-2.0.
+")
+foreach(each IN ITEMS edl:tools libedl-dev:dev python3-edl:python)
+  string(REPLACE ":" ";" each ${each})
+  list(GET each 0 package)
+  list(GET each 1 component)
+  install(FILES ${PROJECT_BINARY_DIR}/extras/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package}
+          COMPONENT ${component})
+endforeach()
 set(edl_extras ${PROJECT_BINARY_DIR}/extras)
 set(edl_made "")
 foreach(shell IN ITEMS bash zsh fish)

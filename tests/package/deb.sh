@@ -60,19 +60,55 @@ git -C "$work/source" tag "v$number"
 export GNUPGHOME="$work/gnupg"
 mkdir -m 700 "$GNUPGHOME"
 gpg --batch --quiet --passphrase '' --quick-generate-key "a test" rsa3072 sign never 2>/dev/null
+# The smaller image, where this is Debian, whose archive can be reached; packages fit no other release of it than this one.
+. /etc/os-release
+suite=${VERSION_CODENAME-suite} images=
+if [ "$ID" != debian ] || [ "$(id -u)" -ne 0 ] || ! command -v mmdebstrap >/dev/null ||
+  ! curl -sfIo "$work/log" -m 10 "http://deb.debian.org/debian/dists/$suite/InRelease"; then
+  echo "no image is made: that needs Debian, its archive, mmdebstrap, curl, and root"
+else
+  images=edl
+fi
+export EDL_RELEASE_IMAGES=$images
 release() { "$work/source/tools/release" "v$number" "$work/release" "$@"; }
 ! release there=/nowhere 2>"$work/log" || fail "a release of no packages was made"
 grep -q "/nowhere has no package edl of version $number" "$work/log" || fail "$(cat "$work/log")"
 [ ! -e "$work/release" ] || fail "a release that failed was left"
-release "suite=$work/packages"
+release "$suite=$work/packages"
 gpgconf --kill all
 (cd "$work/release" && sha256sum --quiet --check SHA256SUMS) || fail "SHA256SUMS are wrong"
 grep -q "^### Added" "$work/release/NOTES.md" || fail "the notes lack what was added"
 tar -xzf "$work/release/edl-$number.tar.gz" -C "$work"
 [ -x "$work/edl-$number/tools/quickstart" ] || fail "the sources are not whole"
 tar -xzf "$work/release/edl-$number-site.tar.gz" -O "edl-$number-site/searchindex.js" | grep -q . || fail "there is no site"
+if [ -n "$images" ]; then
+  image=$work/release/edl-$number-$suite-$(dpkg --print-architecture)
+  mkdir -p "$work/image/root"
+  tar -xf "$image.oci.tar" -C "$work/image"
+  for blob in "$work"/image/blobs/sha256/*; do
+    [ "$(sha256sum <"$blob")" = "${blob##*/}  -" ] || fail "$blob is another than its name"
+    ! gzip -t "$blob" 2>/dev/null || tar -xzf "$blob" -C "$work/image/root"
+  done
+  [ "$(chroot --userspec=65532:65532 "$work/image/root" edl --version)" = "$version" ] || fail "edl does not run in its image"
+  ! grep -rq "$work" "$work/image/root/etc/apt" "$image.spdx.json" || fail "the image tells where it was made"
+  /usr/bin/python3 - "$work" "$image.spdx.json" <<'END' || fail "the image and the list of what is in it differ"
+import glob, hashlib, json, re, sys
+work, listed = sys.argv[1], json.load(open(sys.argv[2]))
+index = json.load(open(work + "/image/index.json"))["manifests"][0]
+packages = {each["name"]: each for each in listed["packages"][1:]}
+status = open(work + "/image/root/var/lib/dpkg/status").read()
+assert {name: each["versionInfo"] for name, each in packages.items()} == dict(re.findall(r"Package: (.*)(?:\n.+)*\nVersion: (.*)", status))
+assert listed["packages"][0]["checksums"][0]["checksumValue"] == index["digest"].partition(":")[2]
+edl, coreutils = packages["edl"], packages["coreutils"]
+archive = open(glob.glob(work + "/packages/edl_*.deb")[0], "rb").read()
+assert edl["checksums"][0]["checksumValue"] == hashlib.sha256(archive).hexdigest() and edl["licenseDeclared"] == "Apache-2.0"
+assert "GPL-3.0-or-later" in coreutils["licenseDeclared"] and coreutils["downloadLocation"].startswith("http")
+said = {each["licenseId"] for each in listed["hasExtractedLicensingInfos"]}
+assert said == set(re.findall(r"LicenseRef-[\w.-]+", " ".join(each["licenseDeclared"] for each in packages.values())))
+END
+fi
 mkdir -p "$work/apt/state/lists/partial" "$work/apt/cache/archives/partial"
-echo "deb [signed-by=$work/release/edl-archive-keyring.gpg] file:$work/release/apt suite main" >"$work/apt/list"
+echo "deb [signed-by=$work/release/edl-archive-keyring.gpg] file:$work/release/apt $suite main" >"$work/apt/list"
 apt() {
   command=$1; shift
   apt-get -qq -o APT::Sandbox::User=root -o Dir::State="$work/apt/state" -o Dir::Cache="$work/apt/cache" \
@@ -82,8 +118,8 @@ apt() {
 apt update || fail "apt does not take the repository"
 mkdir "$work/taken"
 (cd "$work/taken" && apt download edl libedl-dev python3-edl && ls *.deb | wc -l | grep -qx 3) || fail "apt finds no packages"
-printf x | dd of="$(ls "$work"/release/apt/pool/suite/edl_*.deb)" bs=1 seek=5000 conv=notrunc 2>/dev/null
+printf x | dd of="$(ls "$work"/release/apt/pool/"$suite"/edl_*.deb)" bs=1 seek=5000 conv=notrunc 2>/dev/null
 (cd "$work/taken" && rm -f ./*.deb && ! apt download edl) || fail "apt took an altered package"
-sed -i 's/^Origin: .*/Origin: another/' "$work/release/apt/dists/suite/InRelease"
+sed -i 's/^Origin: .*/Origin: another/' "$work/release/apt/dists/$suite/InRelease"
 if apt update >"$work/log"; then grep -q "BADSIG\|invalid" "$work/log" || fail "apt took an altered index"; fi
 echo "release: $(ls "$work/release")"
