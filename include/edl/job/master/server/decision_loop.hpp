@@ -48,8 +48,11 @@ class decision_loop {
   std::uint64_t generation() const { return std::min(keeper_.generation(), coordinator_.generation()); }
   asio::awaitable<void> announced();
 
-  /// Notified after each event.
-  net::event& changed() { return changed_; }
+  /// Notified when a generation, a world or the end may be announced. Every process waits for these: other
+  /// events would wake all of them for nothing.
+  net::event& announces() { return announces_; }
+  /// Notified when the journal contains all decisions.
+  net::event& keeps() { return keeps_; }
 
   /// For a successor: the master's addresses, the platform's handled events, and the nodes to avoid.
   void listens_at(std::vector<std::string> addresses);
@@ -75,7 +78,8 @@ class decision_loop {
   bool worlds_;
   std::function<void(command const&)> execute_;
   coordinator coordinator_;
-  net::event changed_;
+  net::event announces_, keeps_;
+  std::array<std::uint64_t, 5> announced_{};  // what `announces_` was last notified of
   std::uint64_t events_;
   struct remembered {
     std::array<std::uint64_t, 6> promised;  // to be announced once the journal has it

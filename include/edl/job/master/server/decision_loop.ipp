@@ -38,7 +38,8 @@ EDL_INLINE decision_loop::decision_loop(net::node& on, server_options const& o, 
       worlds_(o.job.replicas),
       execute_(std::move(execute)),
       coordinator_(o.job, clock::now(), o.before),
-      changed_(on.executor()),
+      announces_(on.executor()),
+      keeps_(on.executor()),
       events_(o.before ? o.before->events : 0),
       avoided_(o.before ? o.before->avoided : std::vector<std::string>()),
       keeper_(on, o.journal, o.storage_pause, std::move(log), [this] { run_commands(); }) {}
@@ -97,7 +98,10 @@ EDL_INLINE void decision_loop::run_commands() {
     perform(next.work);
     more = true;  // the write may have failed
   }
-  changed_.notify();
+  std::array<std::uint64_t, 5> const now{generation(), coordinator_.generation(),
+                                         coordinator_.current_world().number, coordinator_.over(), ended_};
+  if (std::exchange(announced_, now) != now) announces_.notify();
+  if (kept()) keeps_.notify();
 }
 
 EDL_INLINE void decision_loop::when_kept(std::function<void()> work) {
@@ -119,7 +123,7 @@ EDL_INLINE void decision_loop::perform(std::function<void()> const& work) try {
 
 EDL_INLINE asio::awaitable<void> decision_loop::announced() {
   remember();
-  while (keeper_.generation() < coordinator_.generation()) co_await changed_.wait();
+  while (keeper_.generation() < coordinator_.generation()) co_await announces_.wait();
 }
 
 EDL_INLINE bool decision_loop::end() {

@@ -54,7 +54,8 @@ class handlers {
         keepers_(keepers),
         keeper_calls_(calls),
         processes_(processes),
-        inspected_(std::move(inspected)) {}
+        inspected_(std::move(inspected)),
+        turns_(on.executor()) {}
 
   asio::awaitable<void> handle(net::request& r);
 
@@ -79,6 +80,7 @@ class handlers {
   asio::awaitable<std::string> enter(net::request& r);
   asio::awaitable<std::string> watch(net::request& r);
   asio::awaitable<void> take_probe(net::request& r);
+  class early_entry;
   bool stranger(role of, std::uint32_t id, std::uint64_t incarnation) const;
   void hung_up(role of, std::uint32_t id, std::uint64_t incarnation, std::uint64_t call);
   static time_point now() { return clock::now(); }
@@ -91,8 +93,10 @@ class handlers {
   keeper_calls& keeper_calls_;
   job_processes& processes_;
   std::function<void(std::uint32_t, std::string const&)> inspected_;
-  std::map<process_id, std::uint64_t> calls_;  // number of watches so far
-  time_point probed_until_{};                  // a member is measuring its machine until then
+  std::map<process_id, std::uint64_t> calls_;   // number of watches so far
+  time_point probed_until_{};                   // a member is measuring its machine until then
+  net::event turns_;                            // its measurement is over
+  std::map<std::uint32_t, net::event*> early_;  // of workers that asked to enter before they had joined
   struct numbered_answer {
     std::uint64_t incarnation = 0, number = 0;
     std::string text;

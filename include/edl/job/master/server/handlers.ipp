@@ -121,7 +121,7 @@ EDL_INLINE asio::awaitable<void> handlers::handle(net::request& r) {
   loop_.run_commands();
   // The client that requested another size may disconnect.
   if (r.method() == wire::method::scale)
-    while (!loop_.kept()) co_await loop_.changed().wait();
+    while (!loop_.kept()) co_await loop_.keeps().wait();
   co_await r.reply(reply);
 }
 
@@ -131,7 +131,7 @@ EDL_INLINE asio::awaitable<void> handlers::take_probe(net::request& r) {
   if (r.payload_size() == 0) {
     auto const until = now() + r.time_left();
     while (now() < probed_until_)
-      if (!co_await loop_.changed().wait_until(std::min(until, probed_until_)) && now() >= until)
+      if (!co_await turns_.wait_until(std::min(until, probed_until_)) && now() >= until)
         throw net::call_error(net::status::not_ready, "other members are measuring their machines");
     probed_until_ = now() + detail::longest_turn;
     co_return;
@@ -142,6 +142,7 @@ EDL_INLINE asio::awaitable<void> handlers::take_probe(net::request& r) {
                           fmt::format("{} probes with {} bytes", r.peer(), r.payload_size()));
   std::vector<std::byte> taken(r.payload_size());
   co_await r.read(taken);
+  turns_.notify_here();
 }
 
 EDL_INLINE void handlers::forget_gone() {
@@ -172,6 +173,8 @@ EDL_INLINE wire::JoinReply handlers::join(wire::JoinRequest const& m) {
       return std::make_shared<net::channel>(node_, where, to_string(process_id{request.role, request.id}));
     });
   if (coordinator_.over()) processes_.comes_late({request.role, request.id});
+  if (auto const early = early_.find(m.id()); early != early_.end() && request.role == role::worker)
+    early->second->notify();
   wire::JoinReply out;
   out.set_accepted(answer.accepted);
   out.set_reason(answer.reason);
@@ -297,7 +300,7 @@ EDL_INLINE asio::awaitable<std::string> handlers::watch(net::request& r) {
   auto const until = now() + std::min(r.time_left(), detail::longest_watch);
   try {
     while (loop_.generation() <= m.generation() && !stranger(of, m.id(), m.incarnation()) && !loop_.ended()) {
-      bool const in_time = co_await loop_.changed().wait_until(until);
+      bool const in_time = co_await loop_.announces().wait_until(until);
       if (!in_time) break;
     }
   } catch (asio::system_error const&) {
@@ -328,6 +331,24 @@ EDL_INLINE void handlers::hung_up(role of, std::uint32_t id, std::uint64_t incar
   });
 }
 
+// Names the event of an early worker's joining for as long as its call waits.
+class handlers::early_entry {
+ public:
+  early_entry(std::map<std::uint32_t, net::event*>& all, std::uint32_t worker, net::event* joins)
+      : all_(all), worker_(worker), joins_(joins) {
+    if (joins_) all_[worker_] = joins_;
+  }
+  early_entry(early_entry const&) = delete;
+  ~early_entry() {
+    if (auto const it = all_.find(worker_); it != all_.end() && it->second == joins_) all_.erase(it);
+  }
+
+ private:
+  std::map<std::uint32_t, net::event*>& all_;
+  std::uint32_t worker_;
+  net::event* joins_;
+};
+
 EDL_INLINE asio::awaitable<std::string> handlers::enter(net::request& r) {
   auto const m = wire::unpack<wire::EnterRequest>(r.message(), r.peer());
   entry e{.incarnation = m.incarnation(), .last = m.last(), .copy = {}, .suspect = {}};
@@ -338,6 +359,9 @@ EDL_INLINE asio::awaitable<std::string> handlers::enter(net::request& r) {
   loop_.run_commands();
   // A worker that the previous master knew may ask to enter before it has joined here.
   bool const came_early = stranger(role::worker, m.worker(), m.incarnation());
+  net::event joins(node_.executor());
+  early_entry const early(early_, m.worker(), came_early ? &joins : nullptr);
+  net::event& awaited = came_early ? joins : loop_.announces();
   auto const until = now() + std::min(r.time_left(), detail::longest_entry);
   wire::World out;
   for (;;) {
@@ -363,7 +387,7 @@ EDL_INLINE asio::awaitable<std::string> handlers::enter(net::request& r) {
       }
       break;
     }
-    if (!co_await loop_.changed().wait_until(until)) break;
+    if (!co_await awaited.wait_until(until)) break;
   }
   co_return wire::pack(out);
 }

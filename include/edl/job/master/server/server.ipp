@@ -188,9 +188,9 @@ EDL_INLINE asio::awaitable<void> server::write(write_model c) {
 // The wait is limited, because the storage may have failed.
 EDL_INLINE asio::awaitable<void> server::finish() {
   for (auto const until = clock::now() + options_.final_timeout; !loop_.kept();)
-    if (!co_await loop_.changed().wait_until(until)) break;
+    if (!co_await loop_.keeps().wait_until(until)) break;
   end(coordinator_.versions().unevaluated());
-  loop_.changed().notify();
+  loop_.announces().notify();
 }
 
 }  // namespace edl::master
