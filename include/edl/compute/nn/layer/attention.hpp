@@ -70,7 +70,8 @@ struct attention {
     visit(variable_spec{"query_key_value_kernel", {c, columns}, kernel_initializer});
     if (use_bias) visit(variable_spec{"query_key_value_bias", {columns}, constant{0}});
     if (qk_norm)
-      for (auto const scale : {"query_norm", "key_norm"}) visit(variable_spec{scale, {c / heads}, constant{1}});
+      for (auto const scale : {"query_norm", "key_norm"})
+        visit(variable_spec{scale, {c / heads}, constant{1}});
     visit(variable_spec{"output_kernel", {c, c}, kernel_initializer});
     if (use_bias && output_bias) visit(variable_spec{"output_bias", {c}, constant{0}});
   }

@@ -107,8 +107,8 @@ struct projection {
 /// linear in `memory`. Each place of x asks all of memory, as in `attention`, whose options are those of this
 /// one. It has no `causal`, `rotary` and `window`, as places of one are not before those of the other, and no
 /// `key_value_heads`, `softcap` and `qk_norm`. Both results have as many channels; the shape of x stays. The
-/// variables are called `cross_attention/query/kernel`, `…/key_value/kernel` and `…/output/kernel`, with biases.
-/// It runs on the processor, and knows no padding.
+/// variables are called `cross_attention/query/kernel`, `…/key_value/kernel` and `…/output/kernel`, with
+/// biases. It runs on the processor, and knows no padding.
 template <class Queries, class Memory>
 constexpr auto cross_attention(Queries const& x, Memory const& memory, attention const& o = {},
                                expression::source_line line = {}) {
