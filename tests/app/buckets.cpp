@@ -337,6 +337,30 @@ TEST_CASE("a bucket that cannot be written is told before the job trains") {
   CHECK_FALSE(has(j.log(), " completed, "));
 }
 
+TEST_CASE("a history and an account that cannot be read are told, and not shown as empty") {
+  for (char const* closed : {"/box", "/box/c/", "list-type=2"}) {
+    CAPTURE(closed);
+    unkind_store store([&](request const& r, wire& w) {
+      bool const refused = r.target.find(closed) != r.target.npos;
+      return refused && (unkind_store::refuse(w, 403, "AccessDenied"), true);
+    });
+    for (auto const& file : std::filesystem::recursive_directory_iterator(job::model().checkpoints))
+      if (file.is_regular_file())
+        store.objects["c/" + std::filesystem::relative(file, job::model().checkpoints).string()] =
+            job::slurp(file.path());
+    job::options const o{.env = {{"AWS_ACCESS_KEY_ID", "A"},
+                                 {"AWS_SECRET_ACCESS_KEY", "secret"},
+                                 {"AWS_ENDPOINT_URL", store.url()}}};
+    for (char const* command : {"history", "audit"}) {
+      if (std::string_view(closed) == "list-type=2" && std::string_view(command) == "history") continue;
+      job::run j({command, "s3://box/c"}, o);
+      CHECK(j.wait() != 0);
+      CAPTURE(j.log());
+      CHECK(has(j.log(), "403 AccessDenied"));
+    }
+  }
+}
+
 TEST_CASE("predictions are not written where the data lie, whose names could be theirs") {
   bucket b;
   for (char const* data :

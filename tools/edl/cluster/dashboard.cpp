@@ -50,6 +50,7 @@ overview_options over_directory(std::string const& path) {
               [of](std::string& problem) {
                 std::lock_guard const lock(of->mutex);
                 auto const& all = of->runs.look();
+                problem = of->runs.problem();
                 if (!of->runs.complete())
                   problem = fmt::format("only {} runs are shown", train::run_list::most);
                 return all;

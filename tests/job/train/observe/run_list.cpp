@@ -208,6 +208,36 @@ TEST_CASE("runs in a bucket are found, and what has not changed is not read agai
   CHECK(runs.lines_of("a").empty());
 }
 
+TEST_CASE("a history in a bucket that cannot be read is told, and not shown as an empty one") {
+  scratch const dir;
+  std::string closed;
+  test::unkind_store store([&](test::request const& r, test::wire& w) {
+    bool const refused = !closed.empty() && r.target.find(closed) != r.target.npos;
+    return refused && (test::unkind_store::refuse(w, 403, "AccessDenied"), true);
+  });
+  store.objects = {{"runs/a/history.jsonl", "{\"step\":1,\"loss\":2}\n"},
+                   {"runs/b/history.jsonl", "{\"step\":4,\"loss\":1}\n"},
+                   {"runs/sweep.json", R"({"trials":[{"hyperparameters":"rate=9"}]})"}};
+  edl::train::run_list runs(
+      edl::bucket::place("s3://box/runs", {.directory = dir / "cache", .store = store.options()}));
+  closed = "/a/history.jsonl";
+  for (int again = 0; again < 2; ++again) {
+    CHECK(row(runs, "a") == json{{"id", "a"}});
+    CHECK(row(runs, "b")["step"] == 4);
+    CHECK(test::says(runs.problem(), {"s3://box/runs/a/history.jsonl", "403 AccessDenied"}));
+  }
+  CHECK(test::says(test::thrown([&] { runs.lines_of("a"); }), {"s3://box/runs/a/history.jsonl"}));
+  closed = "/sweep.json";
+  CHECK(row(runs, "a")["loss"] == 2);
+  CHECK(row(runs, "trial-0")["hyperparameters"] == "rate=9");
+  CHECK(runs.problem().empty());  // the list of trials has not changed
+  store.objects["runs/sweep.json"] = "{}";
+  CHECK(row(runs, "trial-0")["hyperparameters"] == "rate=9");
+  CHECK(test::says(runs.problem(), {"s3://box/runs/sweep.json"}));
+  closed = "list-type=2";
+  CHECK(test::says(test::thrown([&] { runs.look(); }), {"s3://box/runs/", "403 AccessDenied"}));
+}
+
 TEST_CASE("most of what lies in the folders of runs in a bucket is not listed") {
   scratch const dir;
   edl::checkpoint::manifest m{.job = "j", .version = 10, .files = {{"f"}}};

@@ -123,7 +123,7 @@ EDL_INLINE std::vector<page_document> dashboard::state::documents() {
 
 EDL_INLINE dashboard::dashboard(job const& j, std::string const& history, dashboard_context c, logger log)
     : state_(std::make_unique<state>(j, history, std::move(c), log)) {
-  if (!history.empty()) read_lines(history, state_->feed, checkpoints_of(j));
+  if (!history.empty()) read_earlier_lines(history, state_->feed, checkpoints_of(j));
 }
 
 EDL_INLINE dashboard::~dashboard() { state_->feed.end(); }

@@ -86,8 +86,11 @@ class job_feed {
 };
 
 /// Reads the history of a resumed job, the newest 64 MiB, into `to`; skips invalid lines. `like`: a place
-/// with the options for a path in a bucket. If that cannot be read, it logs why.
+/// with the options for a path in a bucket. Throws error if that cannot be read.
 void read_lines(std::string const& path, job_feed& to, bucket::place const& like = {});
+
+/// The same for a job that goes on without them: if that cannot be read, it logs why.
+void read_earlier_lines(std::string const& path, job_feed& to, bucket::place const& like);
 
 /// At most this many bytes from the end of an untrusted file. Empty for a link, a file that is not regular or
 /// cannot be read; never blocks.

@@ -195,14 +195,11 @@ inline nlohmann::json known_fields(nlohmann::json line) {
   return line;
 }
 
-inline std::string end_of_object(std::string const& path, bucket::place const& like) try {
+inline std::string end_of_object(std::string const& path, bucket::place const& like) {
   auto const slash = path.rfind('/');
   auto found = like.at(path.substr(0, slash)).read(path.substr(slash + 1), longest_object);
   if (!found) return {};
   return found->content.substr(found->content.size() - std::min(most_read + 1, found->content.size()));
-} catch (error const& e) {
-  like.warn(fmt::format("the earlier history is not shown: {}", e.what()));
-  return {};
 }
 
 }  // namespace detail
@@ -221,6 +218,12 @@ EDL_INLINE void read_lines(std::string const& path, job_feed& to, bucket::place 
     to.add_line(one.contains("metrics") ? history_file::kind::evaluation : history_file::kind::training,
                 one["step"].get<std::uint64_t>(), one.dump());
   }
+}
+
+EDL_INLINE void read_earlier_lines(std::string const& path, job_feed& to, bucket::place const& like) try {
+  read_lines(path, to, like);
+} catch (error const& e) {
+  like.warn(fmt::format("the earlier history is not shown: {}", e.what()));
 }
 
 }  // namespace edl::train

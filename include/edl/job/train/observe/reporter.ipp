@@ -32,7 +32,7 @@ inline constexpr std::size_t most_recent = 48;  // lines
 inline std::unique_ptr<job_feed> recent_of(bool wanted, history_log::options const& o) {
   if (!wanted) return nullptr;
   auto all = std::make_unique<job_feed>("recent", nullptr, feed_bounds{.lines = most_recent});
-  if (!o.path.empty()) read_lines(o.path, *all, o.like);
+  if (!o.path.empty()) read_earlier_lines(o.path, *all, o.like);
   return all;
 }
 

@@ -32,12 +32,16 @@ class run_list {
   /// printable, and numbered if two print alike. The object has `id`, `step`, `loss`, `metrics`, `time` and
   /// other fields of the last lines; the `hyperparameters` of a trial, and of a run whose newest checkpoint
   /// has them; and why a trial failed. Skips directories that cannot be read. Throws error if a bucket
-  /// cannot.
+  /// cannot be listed, or the store does not reply.
   std::map<std::string, std::string> const& look();
 
   /// All lines of a run's history as a JSON array; beyond some thousand every second one is dropped. Empty:
-  /// there is no run with this name, even after a new search.
+  /// there is no run with this name, even after a new search. Throws error if an object cannot be read.
   std::string lines_of(std::string const& id);
+
+  /// Of the last search: why an object in a bucket cannot be read, the first one; empty: all can. Its run has
+  /// the facts of earlier searches.
+  std::string const& problem() const { return problem_; }
 
   bool complete() const { return files_.size() < most; }
 
@@ -71,6 +75,7 @@ class run_list {
   std::map<std::string, file> files_;    // by id
   std::map<std::string, sweep> sweeps_;  // by the directory
   std::map<std::string, std::string> rows_;
+  std::string problem_;
 };
 
 }  // namespace edl::train

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <exception>
 #include <filesystem>
@@ -95,6 +96,7 @@ EDL_INLINE std::map<std::string, std::string> const& run_list::look() {
   for (auto& [id, one] : files_) one.seen = false;
   for (auto& [below, one] : sweeps_) one.seen = false;
   rows_.clear();
+  problem_.clear();
   place_.in_bucket() ? search_bucket() : search("", 0);
   std::erase_if(files_, [](auto const& one) { return !one.second.seen; });
   std::erase_if(sweeps_, [](auto const& one) { return !one.second.seen; });
@@ -229,14 +231,16 @@ EDL_INLINE void run_list::search_bucket() {
       if (histories.contains(below.substr(0, at))) return true;
     return false;
   };
-  auto const text_of = [&](std::string const& name, std::size_t longest) -> std::string {
+  auto const text_of = [&](std::string const& name, std::size_t longest) -> std::optional<std::string> {
     try {
       auto found = place_.read(name, longest);
       return found ? std::move(found->content) : std::string();
-    } catch (storage_error const&) {
-      throw;
-    } catch (error const&) {  // it is too large, or damaged
-      return {};
+    } catch (error const& e) {
+      auto const* const of_storage = dynamic_cast<storage_error const*>(&e);
+      if (of_storage && of_storage->code() != EACCES) throw;
+      // It may not be read, is too large, or damaged.
+      if (problem_.empty()) problem_ = e.what();
+      return std::nullopt;
     }
   };
   for (auto const& [below, tag] : histories) {
@@ -253,7 +257,7 @@ EDL_INLINE void run_list::search_bucket() {
       try {
         if (one->hyperparameters && one->manifest == of) break;
         one->hyperparameters =
-            checkpoint::manifest_from_json(text_of(of, longest_manifest), of).hyperparameters;
+            checkpoint::manifest_from_json(text_of(of, longest_manifest).value_or(""), of).hyperparameters;
         one->manifest = of;
         break;
       } catch (storage_error const&) {
@@ -261,16 +265,21 @@ EDL_INLINE void run_list::search_bucket() {
       } catch (error const&) {  // it is damaged, or stands for an attempt that must not be completed
       }
     if (one->tag == tag) continue;
-    std::string const text = text_of(name, longest_text);
-    one->path = directory_ + "/" + name, one->tag = tag;
-    fill(*one, std::string_view(text).substr(text.size() - std::min(text.size(), longest_end)));
+    auto const text = text_of(name, longest_text);
+    one->path = directory_ + "/" + name;
+    if (text) one->tag = tag;
+    if (!text && !one->text.empty()) continue;
+    std::string_view const end = text ? *text : std::string_view();
+    fill(*one, end.substr(end.size() - std::min(end.size(), longest_end)));
   }
   for (auto const& [below, tag] : lists) {
     if (is_inner(below)) continue;
     sweep& one = sweeps_[below];
     one.seen = true;
     if (one.tag == tag) continue;
-    add_trials(below, text_of((below.empty() ? "" : below + "/") + std::string(sweep_name), longest_sweep));
+    auto text = text_of((below.empty() ? "" : below + "/") + std::string(sweep_name), longest_sweep);
+    if (!text) continue;
+    add_trials(below, std::move(*text));
     one.tag = tag;
   }
 }
