@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "edl/base/net/event.hpp"
 #include "edl/base/net/node.hpp"
 #include "edl/base/net/request.hpp"
 #include "edl/core/clock.hpp"
@@ -102,7 +103,11 @@ class handlers {
     std::string text;
   };
   std::map<std::uint32_t, numbered_answer> answers_;  // by worker: its last request, which it may repeat
-  std::set<std::array<std::uint64_t, 3>> versions_;   // reported versions: generation, version, purpose
+  struct {
+    std::uint64_t number = 0;
+    std::string text;
+  } formed_;                                         // the newest world, as its members are told of it
+  std::set<std::array<std::uint64_t, 3>> versions_;  // reported versions: generation, version, purpose
 };
 
 }  // namespace edl::master

@@ -48,6 +48,24 @@ inline wire::Task to_message(task_reply const& r, job_options const& o) {
   return t;
 }
 
+inline wire::World to_message(world const& w) {
+  wire::World out;
+  out.set_known(true);
+  out.set_number(w.number);
+  out.set_version(w.version);
+  out.set_restore(w.restore);
+  out.set_of(w.copied_from);
+  out.set_wanted(w.wanted);
+  for (world::member const& one : w.members) {
+    auto* const member = out.add_members();
+    member->set_id(one.id);
+    member->set_incarnation(one.incarnation);
+    member->set_current(one.current);
+    for (std::string const& a : one.addresses) member->add_addresses(a);
+  }
+  return out;
+}
+
 }  // namespace detail
 
 template <class Request, class Reply>
@@ -373,19 +391,9 @@ EDL_INLINE asio::awaitable<std::string> handlers::enter(net::request& r) {
     if (world const* const w =
             coordinator_.over() ? nullptr : coordinator_.generations().world_of(m.worker(), m.incarnation());
         w && w->number <= loop_.generation()) {
-      out.set_number(w->number);
-      out.set_version(w->version);
-      out.set_restore(w->restore);
-      out.set_of(w->copied_from);
-      out.set_wanted(w->wanted);
-      for (world::member const& one : w->members) {
-        auto* const member = out.add_members();
-        member->set_id(one.id);
-        member->set_incarnation(one.incarnation);
-        member->set_current(one.current);
-        for (std::string const& a : one.addresses) member->add_addresses(a);
-      }
-      break;
+      // Each member gets the same text, which has all of them: it is made once.
+      if (formed_.number != w->number) formed_ = {w->number, wire::pack(detail::to_message(*w))};
+      co_return formed_.text;
     }
     if (!co_await awaited.wait_until(until)) break;
   }
