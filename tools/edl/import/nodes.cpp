@@ -195,6 +195,11 @@ value lifter::dense(value const& x, tensor const& kernel, std::vector<float> con
   if (kernel.dims.size() != 2 || dims.empty() || dims.back() != kernel.dims[0])
     throw unsupported{"a kernel that does not fit"};
   int const units = small(kernel.dims[1]);
+  if (dims.size() == 2 && terms_[x.term].op == "result" && contexts_.contains(terms_[x.term].result)) {
+    if (!x.as.in_memory_order()) throw unsupported{"heads in another order"};
+    dims.back() = units;
+    return of_result(attention_of(terms_[x.term].result, kernel, bias), dims);
+  }
   variable k{"kernel", kernel.dims, kernel.floats};
   bool const row = dims.size() == 1;
   int const from = row ? materialise(x.term) : places(x);
@@ -221,6 +226,18 @@ bool lifter::add_bias(value const& x, tensor const& bias) {
   term const& t = terms_[x.term];
   if (t.op != "result" || t.shared) return false;
   result& r = net_.results[std::size_t(t.result)];
+  if (r.type == "nn::attention" && bias.size() == r.out.channels && bias.dims.back() == r.out.channels &&
+      r.options.back().ends_with("_bias = false")) {
+    int const c = r.out.channels;
+    if (r.options.back() == ".use_bias = false") {
+      std::int64_t const all = r.variables[0].dims[1];
+      r.variables.insert(r.variables.begin() + 1,
+                         {"query_key_value_bias", {all}, std::vector<float>(std::size_t(all))});
+    }
+    r.options.pop_back();
+    r.variables.push_back({"output_bias", {c}, bias.floats});
+    return true;
+  }
   if (r.type != "nn::dense" || r.options.back() != ".use_bias = false" || bias.size() != r.out.channels ||
       bias.dims.empty() || bias.dims.back() != r.out.channels)
     return false;
@@ -334,6 +351,7 @@ value lifter::arithmetic(value a, value b, std::string const& op) {
     return {.term = terms_.add(std::move(t)), .as = like.as};
   };
   if (a.term < 0 && b.term < 0) throw unsupported{"constants only"};
+  if (value scores; attend(scores, a, b, op)) return scores;
   if (a.term < 0) {
     if (op == "+" && add_bias(b, *a.known)) return b;
     int const k = constant_term(*a.known, b);
@@ -442,6 +460,7 @@ value lifter::product_of(node const& n) {
     std::swap(x.as.axes[0], x.as.axes[1]);
     return x;
   }
+  if (a.term >= 0 && b.term >= 0 && a.as.axes.size() == 3 && b.as.axes.size() == 3) return attended(a, b);
   if (a.term < 0 || b.term < 0 || a.as.axes.size() != 2 || b.as.axes.size() != 2)
     throw unsupported{"a product of tensors of more than 3 axes"};
   int const left = places(a), right = places(b);
@@ -533,6 +552,7 @@ value lifter::gather(node const& n) {
   }
   value const& x = variable_operand(n, 0);
   tensor const& at = known(n, 1);
+  if (value chosen; choose(n, x, at, chosen)) return chosen;
   std::size_t const along = axis_of(axis, x);
   if (at.ints.empty() || at.dims.size() > 1) throw unsupported{"its indices"};
   std::int64_t const size = x.as.dims()[along];
@@ -589,13 +609,34 @@ std::vector<value> lifter::layers_of(node const& n) {
   if (op == "Constant") {
     auto const found = values_.find(n.outputs[0]);
     if (found != values_.end()) return {found->second};
+    tensor t;
+    for (auto const& [name, a] : n.attributes) {
+      bool const list = name == "value_ints" || name == "value_floats";
+      t.of_ints = name.starts_with("value_int");
+      t.ints = list ? a.ints : numbers(t.of_ints, a.i);
+      t.floats = list ? a.floats : std::vector<float>(!t.of_ints, a.f);
+      if (list) t.dims = {std::int64_t(t.ints.size() + t.floats.size())};
+      if (!list && name != "value_int" && name != "value_float") throw unsupported{"its kind of constant"};
+    }
+    return {{.known = std::make_shared<tensor const>(std::move(t))}};
+  }
+  if (op == "Shape" && operand(n, 0).term >= 0) {  // of one sample
+    tensor t{.dims = {}, .ints = operand(n, 0).as.dims(), .of_ints = true};
+    t.ints.insert(t.ints.begin(), 1);
+    t.dims = {std::int64_t(t.ints.size())};
+    return {{.known = std::make_shared<tensor const>(std::move(t))}};
   }
   if (std::ranges::all_of(n.inputs, [&](auto const& i) { return i.empty() || values_.at(i).known; }))
     return folded(n);
   value const& x = operand(n, 0);
   if (auto const f = functions.find(op); f != functions.end()) return {unary(x, f->second)};
   if (auto const f = operators.find(op); f != operators.end()) return {arithmetic(n, f->second)};
-  if (auto const f = reductions.find(op); f != reductions.end()) return {reduce(n, f->second)};
+  if (auto const f = reductions.find(op); f != reductions.end()) {
+    if (value y; op == "ReduceSum" && sum_of_rows(n, y)) return {y};
+    return {reduce(n, f->second)};
+  }
+  if (op == "LSTM" || op == "GRU") return recurrent(n);
+  if ((op == "Squeeze" || op == "Transpose") && states_.contains(x.term)) return {x};
   if (op == "Conv") return {convolution(n)};
   if (op == "ConvTranspose") return {transposed_convolution(n)};
   if (op == "MaxPool" || op == "AveragePool") return {pool(n, op == "MaxPool")};
@@ -627,6 +668,13 @@ std::vector<value> lifter::layers_of(node const& n) {
     return {function(x, "nn::leaky_relu", {".slope = " + literal(n.real("alpha", 0.01f))})};
   if (op == "Elu") return {function(x, "nn::elu", {".alpha = " + literal(n.real("alpha", 1))})};
   if (op == "Gelu") return {unary(x, "gelu")};
+  if (op == "Softmax" && scores_.contains(x.term)) {
+    if (axis_of(n.number("axis", -1), x) != 2) throw unsupported{"this axis"};
+    value y{.term = terms_.add(terms_[x.term]), .as = x.as};
+    scores_[y.term] = scores_[x.term];
+    scores_[y.term].normal = true;
+    return {y};
+  }
   if (op == "Softmax" || op == "LogSoftmax") {
     std::string const type = op == "Softmax" ? "nn::softmax" : "nn::log_softmax";
     std::size_t const axis = axis_of(n.number("axis", graph_.opset < 13 ? 1 : -1), x);
@@ -665,7 +713,10 @@ std::vector<value> lifter::layers_of(node const& n) {
     y = arithmetic(arithmetic(y, number(0), "max"), number(1), "min");
     return {swish ? arithmetic(x, y, "*") : y};
   }
-  if (op == "Concat") return {joined(n)};
+  if (op == "Concat") {
+    if (value y; rotate(n, y) || products_of_pairs(n, y)) return {y};
+    return {joined(n)};
+  }
   if (op == "Split") return split(n);
   if (op == "Slice") {
     numbers const starts = list(n, "starts", 1), ends = list(n, "ends", 2), axes = list(n, "axes", 3),
@@ -748,6 +799,58 @@ std::vector<value> lifter::folded(node const& n) {
     for (auto i = x.dims.size(); order.size() < x.dims.size();) order.push_back(std::int64_t(--i));
     if (order.size() != x.dims.size()) throw unsupported{"its axes"};
     return made(turned(x, order));
+  }
+  if (n.op == "Gather" && x.of_ints && x.dims.size() == 1 && known(n, 1).dims.size() < 2) {
+    tensor t{.dims = known(n, 1).dims, .of_ints = true};
+    for (std::int64_t i : known(n, 1).ints) {
+      if (i < 0) i += x.dims[0];
+      if (i < 0 || i >= x.dims[0]) throw unsupported{"its indices"};
+      t.ints.push_back(x.ints[std::size_t(i)]);
+    }
+    return made(std::move(t));
+  }
+  if (n.op == "Concat" && x.of_ints) {
+    tensor t{.of_ints = true};
+    for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+      if (known(n, i).dims.size() != 1) throw unsupported{"constants only"};
+      t.ints.insert(t.ints.end(), known(n, i).ints.begin(), known(n, i).ints.end());
+    }
+    t.dims = {std::int64_t(t.ints.size())};
+    return made(std::move(t));
+  }
+  if (n.op == "Slice" && x.of_ints && x.dims.size() == 1 && !has(n, 4)) {
+    numbers const starts = list(n, "starts", 1), ends = list(n, "ends", 2);
+    if (starts.size() != 1 || ends.size() != 1) throw unsupported{"constants only"};
+    auto const inside = [&](std::int64_t k) {
+      return std::clamp(k < 0 ? k + x.dims[0] : k, std::int64_t(0), x.dims[0]);
+    };
+    std::int64_t const first = inside(starts[0]), last = std::max(inside(ends[0]), first);
+    return made(
+        {.dims = {last - first}, .ints = {x.ints.begin() + first, x.ints.begin() + last}, .of_ints = true});
+  }
+  if ((n.op == "Add" || n.op == "Sub" || n.op == "Mul" || n.op == "Div") && n.inputs.size() == 2) {
+    tensor const& y = known(n, 1);
+    bool const ints = x.of_ints && y.of_ints;
+    if (x.of_ints != y.of_ints || (x.size() != y.size() && x.size() != 1 && y.size() != 1))
+      throw unsupported{"constants only"};
+    auto const work = [&](auto a, auto b) {
+      using T = decltype(a);
+      if (n.op == "Div" && b == T(0)) throw unsupported{"a division by 0"};
+      if constexpr (std::is_integral_v<T>) {
+        constexpr T most = T(1) << 31;
+        if (a > most || a < -most || b > most || b < -most) throw unsupported{"large constants"};
+      }
+      return n.op == "Add" ? a + b : n.op == "Sub" ? a - b : n.op == "Mul" ? a * b : a / b;
+    };
+    tensor t{.dims = x.size() == 1 ? y.dims : x.dims, .of_ints = ints};
+    for (std::size_t i = 0, count = std::size_t(std::max(x.size(), y.size())); i < count; ++i) {
+      std::size_t const k = x.size() == 1 ? 0 : i, l = y.size() == 1 ? 0 : i;
+      if (ints)
+        t.ints.push_back(work(x.ints[k], y.ints[l]));
+      else
+        t.floats.push_back(work(x.floats[k], y.floats[l]));
+    }
+    return made(std::move(t));
   }
   if (n.op == "Squeeze" && x.size() == 1) {
     tensor t = x;
