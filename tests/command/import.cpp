@@ -48,6 +48,12 @@ std::string floats(std::string const& name, numbers const& dims, std::vector<flo
   return message().text(5, m.bytes()).bytes();
 }
 
+std::string ints(std::string const& name, numbers const& values) {
+  message m;
+  m.packed(1, numbers{std::int64_t(values.size())}).number(2, 7).text(8, name).packed(7, values);
+  return message().text(5, m.bytes()).bytes();
+}
+
 std::string port(std::uint32_t field, std::string const& name, numbers const& dims) {
   message shape;
   shape.text(1, message().text(2, "batch").bytes());
@@ -154,6 +160,34 @@ TEST_CASE("extents with names are given by flags, and formulas become layers") {
   CHECK(contains(made.text,
                  "auto const constant = layer.variable(\"constant\", x.channels(), nn::constant{1});"));
   CHECK(contains(made.text, "return nn::exp(x) * constant / x;"));
+}
+
+TEST_CASE("the nodes of attention over several heads are one layer, with the kernels side by side") {
+  scratch const dir;
+  std::string graph = port(11, "x", {3, 4}) + ints("apart", {0, 3, 2, 2}) + ints("together", {0, 3, 4});
+  for (std::string const k : {"q", "k", "v"}) {
+    graph += floats("w" + k, {4, 4}, counted(16));
+    graph += node("MatMul", {"x", "w" + k}, "m" + k) + node("Reshape", {"m" + k, "apart"}, "r" + k);
+    graph += node("Transpose", {"r" + k}, "t" + k,
+                  {{"perm", k == "k" ? numbers{0, 2, 3, 1} : numbers{0, 2, 1, 3}}});
+  }
+  graph += floats("root", {}, {0.70710678f}) + floats("wo", {4, 4}, counted(16));
+  graph += node("MatMul", {"tq", "tk"}, "s") + node("Mul", {"s", "root"}, "scaled");
+  graph += node("Softmax", {"scaled"}, "p", {{"axis", {-1}}}) + node("MatMul", {"p", "tv"}, "h");
+  graph += node("Transpose", {"h"}, "b", {{"perm", {0, 2, 1, 3}}}) + node("Reshape", {"b", "together"}, "c");
+  graph += node("MatMul", {"c", "wo"}, "y") + port(12, "y", {3, 4});
+  auto const made = import_of(dir, model(graph));
+  CHECK(made.code == 0);
+  CHECK(contains(made.text, "nn::attention{.heads = 2, .use_bias = false});"));
+  edl::checkpoint::safetensors_file const weights(dir / "net.safetensors");
+  auto const* const kernel = weights.find("attention/query_key_value_kernel");
+  REQUIRE(kernel != nullptr);
+  REQUIRE(kernel->dims == std::vector<std::uint64_t>{4, 12});
+  std::vector<float> row(12);
+  weights.read(*kernel, 0, std::as_writable_bytes(std::span(row)));
+  CHECK(row[3] == doctest::Approx(3));
+  CHECK(row[5] == 1);
+  CHECK(row[11] == 3);
 }
 
 TEST_CASE("hostile files are errors, or have nodes without a layer") {
