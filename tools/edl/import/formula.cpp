@@ -41,9 +41,9 @@ std::string axes_text(int over) {
 }
 
 /// Writes one formula.
-class writer {
+class formula_writer {
  public:
-  writer(term_list const& terms, std::map<int, int> const& leaves) : terms_(terms), leaves_(leaves) {}
+  formula_writer(term_list const& terms, std::map<int, int> const& leaves) : terms_(terms), leaves_(leaves) {}
 
   formula write(int root, std::vector<std::string>& all) {
     count(root);
@@ -144,7 +144,7 @@ class writer {
 
 formula write_formula(term_list const& terms, int root, std::map<int, int> const& leaves,
                       std::vector<std::string>& all) {
-  return writer(terms, leaves).write(root, all);
+  return formula_writer(terms, leaves).write(root, all);
 }
 
 std::string letters(int n) {
