@@ -54,12 +54,14 @@ std::string ints(std::string const& name, numbers const& values) {
   return message().text(5, m.bytes()).bytes();
 }
 
+/// An input (11) or an output (12) of samples. An extent of 0 has no name, a negative one is called length.
 std::string port(std::uint32_t field, std::string const& name, numbers const& dims) {
   message shape;
   shape.text(1, message().text(2, "batch").bytes());
   for (auto const d : dims)
-    shape.text(1,
-               d > 0 ? message().number(1, std::uint64_t(d)).bytes() : message().text(2, "length").bytes());
+    shape.text(1, d > 0    ? message().number(1, std::uint64_t(d)).bytes()
+                  : d == 0 ? std::string()
+                           : message().text(2, "length").bytes());
   message const tensor = message().number(1, 1).text(2, shape.bytes());
   return message()
       .text(field, message().text(1, name).text(2, message().text(1, tensor.bytes()).bytes()).bytes())
@@ -154,6 +156,9 @@ TEST_CASE("extents with names are given by flags, and formulas become layers") {
                             node("Mul", {"e", "s"}, "m") + node("Div", {"m", "x"}, "y") +
                             port(12, "y", {-1, 4});
   CHECK(contains(complaint([&] { import_of(dir, model(graph)); }), "--extent=length=128"));
+  std::string const unnamed = port(11, "x", {0, 4}) + node("Relu", {"x"}, "y") + port(12, "y", {0, 4});
+  CHECK(contains(complaint([&] { import_of(dir, model(unnamed)); }), "--extent=x.1=128"));
+  CHECK(import_of(dir, model(unnamed), {"--extent=x.1=3"}).code == 0);
   auto const made = import_of(dir, model(graph), {"--extent=length=5"});
   CHECK(made.code == 0);
   CHECK(contains(made.text, "nn::image{.width = 5, .channels = 4}"));

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "edl/base/checkpoint/safetensors.hpp"
@@ -33,14 +35,17 @@ std::string struct_name(fs::path const& file) {
 }  // namespace
 
 std::vector<flag> import_flags() {
-  return {{.name = "to", .fallback = ".", .help = "directory of the files that are written"},
-          {.name = "extent",
-           .help = "an extent that the file gives a name: --extent=sequence=128",
-           .repeats = true},
-          {.name = "force",
-           .fallback = "false",
-           .help = "replace the files of an earlier import",
-           .type = flag::value_type::truth}};
+  return {
+      {.name = "to", .fallback = ".", .help = "directory of the files that are written"},
+      {.name = "extent",
+       .help =
+           "an extent that the file does not know, by its name or by input and axis: --extent=sequence=128, "
+           "--extent=input.1=512",
+       .repeats = true},
+      {.name = "force",
+       .fallback = "false",
+       .help = "replace the files of an earlier import",
+       .type = flag::value_type::truth}};
 }
 
 int import_model(words const& line) {

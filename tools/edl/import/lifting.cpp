@@ -191,13 +191,14 @@ void lifter::input(onnx_file::port const& p) {
   numbers dims;
   for (std::size_t i = 1; i < p.dims.size(); ++i) {
     std::int64_t d = p.dims[i];
-    auto const given = extents_.find(p.named[i]);
+    std::string const extent = p.named[i].empty() ? fmt::format("{}.{}", p.name, i) : p.named[i];
+    auto const given = extents_.find(extent);
     if (d < 1 && given != extents_.end()) d = given->second;
     if (d < 1 || d > std::int64_t(1) << 31)
-      throw error(fmt::format(
-          "input '{}' has an extent '{}' that the file does not know: give it, for example by "
-          "--extent={}=128",
-          name, printable(p.named[i], 50), p.named[i].empty() ? "NAME" : printable(p.named[i], 50)));
+      throw error(
+          fmt::format("input '{}' has an extent '{}' that the file does not know: give it, for example by "
+                      "--extent={}=128",
+                      name, printable(extent, 100), printable(extent, 100)));
     dims.push_back(d);
   }
   if (dims.size() > 3) throw error(fmt::format("input '{}' has more than 4 axes", name));
