@@ -139,6 +139,17 @@ TEST_CASE("a network of ONNX becomes a model, with blocks that repeat, and weigh
                  "is there already: give --force"));
 }
 
+TEST_CASE("a file whose name is none for a struct gets another") {
+  scratch const dir;
+  for (char const* const stem : {"class", "edl", "3d"}) {
+    std::string const file = dir / (std::string(stem) + ".onnx");
+    std::ofstream(file, std::ios::binary) << model(picture_network());
+    CHECK(edl::tool::import_model({file, "--to=" + dir.path()}) == 0);
+    CHECK(contains(slurp(dir / ("model_" + std::string(stem) + ".cpp")),
+                   "struct model_" + std::string(stem) + " {"));
+  }
+}
+
 TEST_CASE("an operator without a layer is named with its node, and the rest is written") {
   scratch const dir;
   std::string const graph = port(11, "x", {3}) + node("Relu", {"x"}, "a") + node("Det", {"a"}, "b") +
@@ -159,6 +170,11 @@ TEST_CASE("extents with names are given by flags, and formulas become layers") {
   std::string const unnamed = port(11, "x", {0, 4}) + node("Relu", {"x"}, "y") + port(12, "y", {0, 4});
   CHECK(contains(complaint([&] { import_of(dir, model(unnamed)); }), "--extent=x.1=128"));
   CHECK(import_of(dir, model(unnamed), {"--extent=x.1=3"}).code == 0);
+  auto const refused = [&](std::vector<std::string> flags) {
+    return complaint([&] { import_of(dir, model(unnamed), flags); });
+  };
+  CHECK(contains(refused({"--extent=x.2=3"}), "these have none: x.1"));
+  CHECK(contains(refused({"--extent=x.1=3", "--extent=x.1=4"}), "given twice"));
   auto const made = import_of(dir, model(graph), {"--extent=length=5"});
   CHECK(made.code == 0);
   CHECK(contains(made.text, "nn::image{.width = 5, .channels = 4}"));

@@ -2,16 +2,20 @@
 #include "import/import.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "edl/base/checkpoint/safetensors.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
+#include "edl/core/printable.hpp"
 #include "edl/core/text.hpp"
 #include "import/lifting.hpp"
 #include "import/network_file.hpp"
@@ -22,6 +26,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What a struct cannot be called: words of C++, and names that the source has.
+constexpr std::string_view taken =
+    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t "
+    "class "
+    "co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue "
+    "decltype "
+    "default delete do double dynamic_cast edl else enum explicit export extern false float for formula "
+    "friend goto "
+    "if inline int long main mutable namespace new nn noexcept not not_eq nullptr operator or or_eq private "
+    "protected public register reinterpret_cast requires return short signed sizeof static static_assert "
+    "static_cast std struct switch template this thread_local throw true try typedef typeid typename union "
+    "unsigned using virtual void volatile wchar_t while xor xor_eq ";
+
 /// The file's name as one of C++.
 std::string struct_name(fs::path const& file) {
   std::string const stem = file.stem().native();
@@ -29,7 +46,21 @@ std::string struct_name(fs::path const& file) {
   for (char const c : stem)
     name +=
         std::isalnum(static_cast<unsigned char>(c)) ? char(std::tolower(static_cast<unsigned char>(c))) : '_';
-  return name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) ? "model_" + name : name;
+  bool const fits = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
+                    taken.find(" " + name + " ") == taken.npos;
+  return fits ? name : "model_" + name;
+}
+
+void refuse_unknown(std::map<std::string, std::int64_t> const& given, onnx_file::network const& graph) {
+  std::set<std::string> unknown;
+  for (auto const& p : graph.inputs)
+    for (std::size_t i = 1; i < p.dims.size(); ++i)
+      if (p.dims[i] < 1) unknown.insert(printable(p.extent(i), 100));
+  for (auto const& [name, number] : given)
+    if (!unknown.contains(name))
+      throw usage_error(fmt::format(
+          "--extent={}={}: no input has such an extent without a number; {}", name, number,
+          unknown.empty() ? "all are known" : fmt::format("these have none: {}", fmt::join(unknown, ", "))));
 }
 
 }  // namespace
@@ -56,7 +87,8 @@ int import_model(words const& line) {
     auto const is = given.rfind('=');
     auto const n = is == given.npos ? std::nullopt : number_from<std::int64_t>(given.substr(is + 1));
     if (!n || *n < 1) throw usage_error(fmt::format("--extent={}: expected NAME=NUMBER", given));
-    extents[given.substr(0, is)] = *n;
+    if (!extents.emplace(given.substr(0, is), *n).second)
+      throw usage_error(fmt::format("--extent={}: this extent is given twice", given));
   }
   if (!fs::is_regular_file(path)) throw usage_error(fmt::format("no file {}", path));
   std::string const name = struct_name(path);
@@ -66,7 +98,9 @@ int import_model(words const& line) {
   for (std::string const& file : {source, weights})
     if (fs::exists(file) && !l.truth("force"))
       throw usage_error(fmt::format("{} is there already: give --force, or another directory by --to", file));
-  auto const net = lifting::lift(onnx_file::read_network(path), extents);
+  auto const graph = onnx_file::read_network(path);
+  refuse_unknown(extents, graph);
+  auto const net = lifting::lift(graph, extents);
   auto const made = lifting::write_program(net, name, fs::path(path).filename().native());
   fs::create_directories(to);
   std::vector<checkpoint::tensor_source> tensors;

@@ -191,7 +191,7 @@ void lifter::input(onnx_file::port const& p) {
   numbers dims;
   for (std::size_t i = 1; i < p.dims.size(); ++i) {
     std::int64_t d = p.dims[i];
-    std::string const extent = p.named[i].empty() ? fmt::format("{}.{}", p.name, i) : p.named[i];
+    std::string const extent = p.extent(i);
     auto const given = extents_.find(extent);
     if (d < 1 && given != extents_.end()) d = given->second;
     if (d < 1 || d > std::int64_t(1) << 31)

@@ -153,7 +153,6 @@ struct parser {
 
   port read_port(fields m) {
     port p;
-    std::vector<fields> types, tensors, shapes, extents;
     auto const inside = [](fields from, std::uint32_t number, auto const& visit) {
       while (from.more())
         if (auto const f = from.next(); f.number == number) visit(from, f);

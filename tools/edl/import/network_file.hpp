@@ -47,6 +47,11 @@ struct port {
   bool ids = false;
   numbers dims;
   std::vector<std::string> named;
+
+  /// What --extent calls the extent of an axis.
+  std::string extent(std::size_t axis) const {
+    return named[axis].empty() ? name + "." + std::to_string(axis) : named[axis];
+  }
 };
 
 /// A graph of ONNX (onnx/onnx.proto3), opset 7 or later.

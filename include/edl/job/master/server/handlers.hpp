@@ -106,7 +106,7 @@ class handlers {
   struct {
     std::uint64_t number = 0;
     std::string text;
-  } formed_;                                         // the newest world, as its members are told of it
+  } formed_;                                         // the reply that each member of the newest world gets
   std::set<std::array<std::uint64_t, 3>> versions_;  // reported versions: generation, version, purpose
 };
 
