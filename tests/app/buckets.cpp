@@ -305,7 +305,8 @@ TEST_CASE("a sweep keeps its trials in a bucket, though it is killed, and a seco
   CHECK(has(rest.log(), "the best is trial 2: --set \"rate=0.05\""));
   CHECK(has(rest.log(), "its model: s3://box/s/trial-2/checkpoints/best"));
   CHECK_FALSE(b.at("s/trial-2/checkpoints/best/model.safetensors").empty());
-  CHECK(count(b.at("s/trial-2/log"), "Starting epoch 0") == 2);  // a run for each round
+  // At least one run for each round. How far the killed sweep came decides whether the others train.
+  CHECK(count(b.at("s/trial-2/log"), "worker 0 joined") >= 2);
   auto const all = edl::app::list_from_json(b.at("s/sweep.json"), "it").trials;
   REQUIRE(all.size() == 3);
   CHECK(all[0].steps == 24);
