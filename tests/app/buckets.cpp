@@ -135,6 +135,21 @@ TEST_CASE("a job trains on objects and leaves its model in a bucket, though a wo
   for (auto const& [id, begun] : b.store.uploads) CHECK(begun.parts.empty());  // whose first reply was lost
 }
 
+TEST_CASE("a program converts records of a bucket to others there") {
+  bucket b;
+  job::scratch const dir;
+  auto const converted = [&](std::string const& from, std::string const& to) {
+    job::run j({"data", "--from=" + from, "--to=" + to, "--records_per_shard=500"}, b.with());
+    CHECK(j.wait() == 0);
+    CHECK(has(j.log(), " files: " + to));
+  };
+  converted(job::data().training, dir / "rows");
+  converted("s3://box/data/train", "s3://box/rows");
+  auto const files = job::names_in(dir / "rows");
+  CHECK(files.size() > 1);
+  for (std::string const& name : files) CHECK(b.at("rows/" + name) == job::slurp(dir / ("rows/" + name)));
+}
+
 TEST_CASE("a job keeps its checkpoints in a bucket, though a worker, a server and its master are killed") {
   bucket b;
   for (bool const servers : {true, false}) {

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "common/columns.hpp"
+#include "common/paths.hpp"
 #include "edl/cli/nearest.hpp"
 #include "edl/compute/data/source.hpp"
 #include "edl/compute/features/date.hpp"
@@ -410,7 +411,7 @@ grep -q "Evaluation metrics" "$work/log" || fail "there was no evaluation"
 }  // namespace
 
 table_model model_of_table(std::string const& path, std::string const& label, std::string const& missing) {
-  auto const source = data::open_source(path, {.missing = data::read_missing_words(missing)});
+  auto const source = open_records(path, {.missing = data::read_missing_words(missing)});
   columns const all = read_columns(*source, most_counted);
   if (!all.contains(label)) {
     std::vector<std::string> known;

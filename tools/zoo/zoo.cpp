@@ -17,6 +17,7 @@
 #include <sstream>
 
 #include "common/columns.hpp"
+#include "edl/base/bucket/cache.hpp"
 #include "edl/compute/features/pieces.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/printable.hpp"
@@ -233,8 +234,8 @@ int init(words const& line, fs::path const& here, std::ostream& out) {
   if (std::string const from = flags.text("from"); !from.empty()) {
     if (flags.text("label").empty())
       throw usage_error("--from needs --label: name the column that the model is to learn");
-    table =
-        model_of_table((here / from).lexically_normal().string(), flags.text("label"), flags.text("missing"));
+    table = model_of_table(bucket::names_objects(from) ? from : (here / from).lexically_normal().string(),
+                           flags.text("label"), flags.text("missing"));
     for (std::string const& note : table->notes) fmt::print(out, "note: {}\n", note);
   } else if (!flags.text("label").empty()) {
     throw usage_error("--label needs --from: name the table that has the column");

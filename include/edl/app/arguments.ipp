@@ -59,7 +59,9 @@ inline std::vector<cli::flag> conversion_flags() {
        .help =
            "records to read, in any format that --training_data takes, or synthetic:train, synthetic:test",
        .needed = true},
-      {.name = "to", .help = "directory to write RecordIO shards into", .needed = true},
+      {.name = "to",
+       .help = "directory, or s3://BUCKET/PREFIX, to write RecordIO shards into",
+       .needed = true},
       {.name = "records_per_shard",
        .fallback = std::to_string(defaults.records_per_shard),
        .help = "records in one file",

@@ -35,6 +35,8 @@
 #include "edl/app/running.hpp"
 #include "edl/app/signals.hpp"
 #include "edl/app/sweep.hpp"
+#include "edl/base/bucket/place.hpp"
+#include "edl/base/bucket/readable.hpp"
 #include "edl/base/platform/platform.hpp"
 #include "edl/cli/program.hpp"
 #include "edl/cli/screen.hpp"
@@ -63,15 +65,18 @@ namespace edl::app {
 namespace detail {
 
 inline int run_conversion(train::program const& p, conversion const& c) {
-  auto const from = data::open_source(c.from, {.missing = data::read_missing_words(c.missing)}, p.open);
+  bool const terminal = ::isatty(2) == 1;
+  bucket::cache_options const cache{.log = logger(terminal ? severity::info : severity::warning)};
+  auto const from = data::open_source(c.from, {.missing = data::read_missing_words(c.missing)},
+                                      bucket::opener_of(cache, p.open));
   data::convert_options options{.records_per_shard = c.records_per_shard, .fraction = c.fraction};
   options.recordio.with = c.compressor;
-  bool const terminal = ::isatty(2) == 1;
   if (terminal)
     options.progress = [](std::uint64_t done, std::uint64_t of) {
       fmt::print(stderr, "\r{}/{} records{}", done, of, done == of ? "\n" : "");
     };
-  data::converted const made = data::convert(*from, c.to, options);
+  data::converted made;
+  bucket::place(c.to, cache).fill([&](std::string const& to) { made = data::convert(*from, to, options); });
   fmt::print("{} in {}: {}\n", counted(made.records, "record"), counted(made.files, "file"), printable(c.to));
   return 0;
 }

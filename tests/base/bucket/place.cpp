@@ -62,6 +62,37 @@ TEST_CASE("a directory and a bucket keep the same files") {
   CHECK(double_.objects == std::map<std::string, std::string>{{"other/x", "x"}, {"p/sub/y", "y"}});
 }
 
+TEST_CASE("a directory of files becomes objects, all of them or none") {
+  scratch const dir;
+  bool full = false;
+  unkind_store double_([&](request const& r, wire& w) {
+    return full && r.method == "PUT" && r.target.starts_with("/box/p/b") &&
+           (unkind_store::refuse(w, 403, "QuotaExceeded"), true);
+  });
+  auto const write = [](std::string const& to) {
+    edl::durable_directory made(to);
+    for (char const* name : {"a", "b", "c"}) edl::replace_file(made.temporary() + "/" + name, name);
+    made.commit();
+  };
+  for (std::string const& path : {dir / "p", std::string("s3://box/p/")}) {
+    place const at(path, options(dir, double_));
+    CHECK(thrown([&] { at.fill([](std::string const&) { throw edl::error("full"); }); }) == "full");
+    CHECK(at.names().empty());
+    at.fill(write);
+    CHECK(at.names().size() == 3);
+    CHECK(at.read("b", 1)->content == "b");
+  }
+  place const at("s3://box/p", options(dir, double_));
+  CHECK(says(thrown([&] { at.fill(write); }), {"s3://box/p: objects are there already"}));
+  CHECK(at.names().size() == 3);
+  at.remove_all();
+  full = true;
+  CHECK(says(thrown([&] { at.fill(write); }), {"s3://box/p/b", "QuotaExceeded"}));
+  CHECK(double_.objects.empty());
+  CHECK(double_.uploads.empty());
+  CHECK(std::filesystem::is_empty(dir / "cache"));
+}
+
 TEST_CASE("a place without a bucket's name is an error, and no directory") {
   scratch const dir;
   unkind_store double_;

@@ -12,6 +12,7 @@
 
 #include "common/columns.hpp"
 #include "common/fields.hpp"
+#include "common/paths.hpp"
 #include "common/table.hpp"
 #include "data/data.hpp"
 #include "edl/compute/data/source.hpp"
@@ -135,9 +136,12 @@ std::vector<flag> analyze_flags() {
 int analyze(words const& line) {
   command_line const l("data analyze", analyze_flags(), line, 1, 1, "the path of the records");
   std::string const& path = l.arguments()[0];
+  if (bucket::names_objects(l.text("to")))
+    throw usage_error(
+        fmt::format("--to={}: models read the vocabularies as files: name a directory", l.text("to")));
   auto const buckets = std::size_t(l.number("buckets"));
   columns const all =
-      read_columns(*data::open_source(path, source_options_of(l)), std::size_t(l.number("most_words")));
+      read_columns(*open_records(path, source_options_of(l)), std::size_t(l.number("most_words")));
   if (all.empty()) throw data_error(fmt::format("{}: no records to analyze", path));
   json list = json::array();
   for (auto const& [name, c] : all) {

@@ -13,8 +13,10 @@
 
 #include "common/columns.hpp"
 #include "common/fields.hpp"
+#include "common/paths.hpp"
 #include "common/table.hpp"
 #include "data/survey.hpp"
+#include "edl/base/bucket/place.hpp"
 #include "edl/compute/data/format/convert.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/source.hpp"
@@ -51,9 +53,9 @@ bool is_recordio(std::string const& path) {
   return in.read(head, 4) && std::string_view(head, 4) == "\4\3\2\1";  // the magic number, little-endian
 }
 
-json describe_shard(std::string const& path, data::shard const& s) {
+json describe_shard(bucket::readable const& path, data::shard const& s) {
   json j{{"name", s.name}, {"records", s.records}};
-  auto const file = file_of(path, s.name);
+  auto const file = file_of(path.path(), s.name);
   if (!file) return j;
   std::error_code failure;
   j["bytes"] = fs::file_size(*file, failure);
@@ -152,8 +154,9 @@ std::vector<flag> shard_flags() {
 
 void write_records(std::string const& from, std::string const& to, data::convert_options const& o,
                    data::source_options const& as = {}) {
-  auto const source = data::open_source(from, as);
-  data::converted const made = data::convert(*source, to, o);
+  auto const source = open_records(from, as);
+  data::converted made;
+  bucket::place(to, cache()).fill([&](std::string const& path) { made = data::convert(*source, path, o); });
   fmt::print("{} in {}: {}\n", counted(made.records, "record"), counted(made.files, "file"), printable(to));
   std::fflush(stdout);
 }
@@ -222,7 +225,7 @@ json first_columns(data::source const& of, features::pipeline const& by, std::si
 void write_sheet(data::source const& of, std::string const& path) {
   constexpr std::size_t most = 100;
   contact_sheet const sheet = make_contact_sheet(of, most);
-  replace_file(path, data::encode_png(sheet.picture));
+  write_file(path, [&](std::string const& file) { replace_file(file, data::encode_png(sheet.picture)); });
   std::string by;
   for (std::size_t i = 0; i < sheet.labels.size(); ++i) {
     if (i > 0 && sheet.labels[i] == sheet.labels[i - 1]) continue;
@@ -275,7 +278,8 @@ std::vector<flag> inspect_flags() {
       {.name = "columns",
        .help =
            "file with the steps of a table's columns (EDL_COLUMNS); shows the result for the first records"},
-      {.name = "to", .help = "PNG file to write with pictures of the records side by side"},
+      {.name = "to",
+       .help = "PNG file to write, or s3://BUCKET/KEY, with pictures of the records side by side"},
       output_flag()};
   std::ranges::move(source_flags(), std::back_inserter(all));
   return all;
@@ -286,11 +290,13 @@ int inspect(words const& line) {
   std::string const& path = l.arguments()[0];
   auto options = source_options_of(l);
   options.skip_damaged = true;
-  auto const source = data::open_source(path, options);
+  auto const source = open_records(path, options);
   std::vector<std::string> damage(source->damage().begin(), source->damage().end());
   json all{{"path", path}, {"records", data::records(*source)}};
   all["shards"] = json::array();
-  for (data::shard const& s : source->shards()) all["shards"].push_back(describe_shard(path, s));
+  bool const listed = path.find(',') != path.npos;  // then no shard is found by its name
+  bucket::readable const where(listed ? "" : path, cache());
+  for (data::shard const& s : source->shards()) all["shards"].push_back(describe_shard(where, s));
   survey const seen = survey_records(*source, std::uint64_t(l.number("sample")));
   all["sample"] = seen.records;
   all["features"] = describe(seen);
@@ -299,7 +305,8 @@ int inspect(words const& line) {
   std::string other;  // what else the records are
   std::string shown = first_records(*source, std::size_t(l.number("first")), other);
   if (!l.text("columns").empty()) {
-    auto const conversion = features::pipeline::from_file(l.text("columns"));
+    bucket::readable const columns(l.text("columns"), cache());
+    auto const conversion = columns.use([&] { return features::pipeline::from_file(columns.path()); });
     all["columns"] = {
         {"numbers", conversion.numbers()}, {"ids", conversion.ids()}, {"vocabulary", conversion.size()}};
     all["columns"]["records"] = first_columns(*source, conversion, std::size_t(l.number("first")));
@@ -359,7 +366,8 @@ std::vector<flag> convert_flags() {
   std::vector<flag> all{
       {.name = "from",
        .help = "records to read, in any format that jobs read: RecordIO, tables, pictures, …"},
-      {.name = "to", .help = "directory to write into; it appears when it is complete"}};
+      {.name = "to",
+       .help = "directory to write into, which appears when it is complete, or s3://BUCKET/PREFIX"}};
   std::ranges::move(source_flags(), std::back_inserter(all));
   std::ranges::move(shard_flags(), std::back_inserter(all));
   return all;
@@ -379,7 +387,7 @@ std::vector<flag> make_flags() {
        .fallback = "digits",
        .help = "digits: drawn ones, which need no files; mnist, cifar10: the published files",
        .choices = {"digits", "mnist", "cifar10"}},
-      {.name = "from", .help = "directory with the published files"}};
+      {.name = "from", .help = "directory with the published files, or s3://BUCKET/PREFIX"}};
   auto const more = shard_flags();
   all.insert(all.end(), more.begin(), more.end());
   return all;
@@ -393,9 +401,11 @@ int make(words const& line) {
   if (set != "digits" && from.empty())
     throw usage_error(fmt::format("--from is needed: the directory with the published files of {}", set));
   auto const o = read_options(l);
+  bucket::readable const files(from, cache());
   for (char const* part : {"train", "test"})
-    write_records(set == "digits" ? fmt::format("synthetic:{}", part) : fmt::format("{}/{}", from, part),
-                  fmt::format("{}/{}/{}", l.arguments()[0], set, part), o);
+    write_records(
+        set == "digits" ? fmt::format("synthetic:{}", part) : fmt::format("{}/{}", files.path(), part),
+        fmt::format("{}/{}/{}", l.arguments()[0], set, part), o);
   return done;
 }
 

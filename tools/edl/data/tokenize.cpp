@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/paths.hpp"
 #include "edl/compute/data/directory.hpp"
 #include "edl/compute/data/format/example.hpp"
 #include "edl/compute/data/format/record_file.hpp"
@@ -96,9 +97,20 @@ void read_text_file(std::string const& path, std::string const& separator, for_d
   put(held);
 }
 
+/// Calls `act` with the files of an input: itself or, of `s3://…`, the objects that it names.
+void for_each_file(std::string const& input, std::function<void(std::string const& path)> const& act) {
+  bucket::readable const at(input, cache());
+  at.use([&] {
+    if (bucket::names_objects(input) && data::detail::is_pattern(at.path()))
+      std::ranges::for_each(data::detail::matching_paths(at.path()), act);
+    else
+      act(at.path());
+  });
+}
+
 /// Returns how many records have no such feature.
 std::uint64_t read_records(std::string const& path, std::string const& feature, for_document const& act) {
-  auto const source = data::open_source(path);
+  auto const source = open_records(path);
   auto const in = source->open();
   example record;
   std::uint64_t without = 0;
@@ -122,7 +134,7 @@ void for_each_document(command_line const& l, for_document const& act) {
     if (l.given("text") || names_records(path))
       without += read_records(path, feature, act);
     else
-      read_text_file(path, separator, act);
+      for_each_file(path, [&](std::string const& file) { read_text_file(file, separator, act); });
   if (without > 0)
     note(fmt::format("{} no feature '{}'", counted(without, "record has", "records have"), feature));
 }
@@ -208,10 +220,9 @@ int write_instructions(command_line const& l, tokens::tokenizer const& by) {
   tokens::chat_style const style = style_of(l, by);
   tokens::encoder encoder(by);
   auto const most = std::size_t(l.number("length"));
-  data::recordio_writer out(l.text("output"));
-  std::uint64_t tokens = 0, answers = 0, none = 0, damaged = 0;
+  std::uint64_t records = 0, tokens = 0, answers = 0, none = 0, damaged = 0;
   std::string bytes;
-  for (std::string const& path : l.arguments()) {
+  auto const read = [&](std::string const& path, data::recordio_writer& out) {
     std::uint64_t line = 0;
     auto const add = [&](std::string_view text) {
       if (text.find_first_not_of(" \t\r") == text.npos) return;
@@ -241,10 +252,15 @@ int write_instructions(command_line const& l, tokens::tokenizer const& by) {
           }
         },
         &line);
-  }
-  if (out.records() == 0) throw data_error("the inputs hold no conversation with an answer");
-  std::uint64_t const records = out.records();
-  out.close();
+  };
+  write_file(l.text("output"), [&](std::string const& path) {
+    data::recordio_writer out(path);
+    for (std::string const& input : l.arguments())
+      for_each_file(input, [&](std::string const& file) { read(file, out); });
+    records = out.records();
+    if (records == 0) throw data_error("the inputs hold no conversation with an answer");
+    out.close();
+  });
   fmt::print("{} of {}, {} of them in answers: {}\n", counted(records, "record"), counted(tokens, "token"),
              answers, printable(l.text("output")));
   std::fflush(stdout);
@@ -262,7 +278,9 @@ std::vector<flag> tokenize_flags() {
       {.name = "tokenizer",
        .help = "tokenizer.json of Hugging Face's library, or of train-tokenizer",
        .needed = true},
-      {.name = "output", .help = "token file to write; it appears when it is complete", .needed = true},
+      {.name = "output",
+       .help = "token file to write, or s3://BUCKET/KEY; it appears when it is complete",
+       .needed = true},
       {.name = "end_token", .help = "token to put behind each document, as <|endoftext|>"},
       {.name = "template_tokens",
        .fallback = "false",
@@ -294,7 +312,8 @@ std::vector<flag> tokenize_flags() {
 
 int tokenize(words const& line) {
   command_line const l("data tokenize", tokenize_flags(), line, 1, 1'000'000, "the files with the texts");
-  auto const by = tokens::tokenizer::from_file(l.text("tokenizer"));
+  bucket::readable const from(l.text("tokenizer"), cache());
+  auto const by = from.use([&] { return tokens::tokenizer::from_file(from.path()); });
   if (!l.text("instructions").empty()) return write_instructions(l, by);
   std::vector<tokens::token_id> end;
   if (std::string const& token = l.text("end_token"); !token.empty()) {
@@ -303,26 +322,30 @@ int tokenize(words const& line) {
       throw usage_error(fmt::format("--end_token={}: {} has no such token", token, l.text("tokenizer")));
     end.push_back(*id);
   }
-  data::token_file_writer out(l.text("output"), by.vocabulary(), by.digest());
   auto const threads =
       l.number("threads") > 0 ? std::size_t(l.number("threads")) : std::size_t(granted_cores());
-  batches all(by, threads, l.truth("template_tokens"), end, out);
-  for_each_document(l, [&](std::string_view document) { all.add(document); });
-  all.flush();
-  show("", true);
-  if (out.tokens() == 0) throw data_error("the inputs hold no text");
-  out.commit();
-  fmt::print("{} of {} of text, {}: {}\n", counted(out.tokens(), "token"), counted(all.bytes(), "byte"),
-             counted(out.documents(), "document"), printable(l.text("output")));
+  std::uint64_t bytes = 0, written = 0, documents = 0;
+  write_file(l.text("output"), [&](std::string const& path) {
+    data::token_file_writer out(path, by.vocabulary(), by.digest());
+    batches all(by, threads, l.truth("template_tokens"), end, out);
+    for_each_document(l, [&](std::string_view document) { all.add(document); });
+    all.flush();
+    show("", true);
+    bytes = all.bytes(), written = out.tokens(), documents = out.documents();
+    if (written == 0) throw data_error("the inputs hold no text");
+    out.commit();
+  });
+  fmt::print("{} of {} of text, {}: {}\n", counted(written, "token"), counted(bytes, "byte"),
+             counted(documents, "document"), printable(l.text("output")));
   std::fflush(stdout);
-  if (out.documents() > 1 && end.empty() && !l.truth("template_tokens"))
+  if (documents > 1 && end.empty() && !l.truth("template_tokens"))
     note("nothing stands between the documents: --end_token=TOKEN puts a token there");
   return done;
 }
 
 std::vector<flag> train_tokenizer_flags() {
   std::vector<flag> all{
-      {.name = "output", .help = "tokenizer.json to write", .needed = true},
+      {.name = "output", .help = "tokenizer.json to write, or s3://BUCKET/KEY", .needed = true},
       {.name = "vocab_size",
        .fallback = "32000",
        .help = "tokens: 256 bytes, merged ones and special ones",
@@ -356,24 +379,26 @@ int train_tokenizer(words const& line) {
                                                         : tokens::llama3_pattern,
                            .special = list_of("special_tokens", l.text("special_tokens")),
                            .least_count = std::uint64_t(l.number("min_count"))});
-  std::uint64_t bytes = 0, shown = 0;
-  for_each_document(l, [&](std::string_view document) {
-    trainer.add(document);
-    bytes += document.size();
-    if (bytes < shown + batch_bytes) return;
-    shown = bytes;
-    show(fmt::format("{:.1f} MB of text, {} words", double(bytes) / 1e6, trainer.words()));
+  std::uint64_t bytes = 0, shown = 0, made = 0;
+  write_file(l.text("output"), [&](std::string const& path) {
+    for_each_document(l, [&](std::string_view document) {
+      trainer.add(document);
+      bytes += document.size();
+      if (bytes < shown + batch_bytes) return;
+      shown = bytes;
+      show(fmt::format("{:.1f} MB of text, {} words", double(bytes) / 1e6, trainer.words()));
+    });
+    if (bytes == 0) throw data_error("the inputs hold no text");
+    std::string const content = trainer.train(
+        [](std::size_t now, std::size_t of) { show(fmt::format("{}/{} tokens        ", now, of)); });
+    show("", true);
+    made = tokens::tokenizer::from_json(content, l.text("output")).vocabulary();
+    replace_file(path, content);
   });
-  if (bytes == 0) throw data_error("the inputs hold no text");
-  std::string const content = trainer.train(
-      [](std::size_t now, std::size_t of) { show(fmt::format("{}/{} tokens        ", now, of)); });
-  show("", true);
-  auto const made = tokens::tokenizer::from_json(content, l.text("output"));
-  replace_file(l.text("output"), content);
-  fmt::print("{} from {} of {} of text: {}\n", counted(made.vocabulary(), "token"),
+  fmt::print("{} from {} of {} of text: {}\n", counted(made, "token"),
              counted(trainer.words(), "distinct word"), counted(bytes, "byte"), printable(l.text("output")));
   std::fflush(stdout);
-  if (made.vocabulary() < std::size_t(l.number("vocab_size")))
+  if (made < std::uint64_t(l.number("vocab_size")))
     note(fmt::format("no other pair occurs {} times, so there are fewer than {} tokens",
                      l.number("min_count"), l.number("vocab_size")));
   return done;

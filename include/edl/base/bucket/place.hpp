@@ -43,8 +43,8 @@ class place {
   place below(std::string const& name) const { return at(path_ + "/" + name); }
 
   /// Throws error if nothing can be written there: creates a directory and tests it, or begins an upload to
-  /// the bucket and removes it again.
-  void check() const;
+  /// the bucket, of `name`, and removes it again.
+  void check(std::string const& name = "edl") const;
 
   /// Throws error if the store of a bucket ignores conditions: it writes `name` twice.
   void check_conditions(std::string const& name) const;
@@ -55,6 +55,11 @@ class place {
   /// Calls `how` with the path to which it writes the file `name`, as `durable_file` does: that in the
   /// directory, or of a temporary file, which then replaces the object.
   void write(std::string const& name, std::function<void(std::string const& path)> const& how) const;
+
+  /// Calls `how` with the path of a new directory, in which it writes files: this one, or a temporary one
+  /// whose files then become objects here, one after the other; after an error they are removed. Throws error
+  /// if objects are here already, or if none may be written.
+  void fill(std::function<void(std::string const& directory)> const& how) const;
 
   struct text {
     std::string content;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -51,7 +52,7 @@ EDL_INLINE place place::at(std::string path) const {
   return other;
 }
 
-EDL_INLINE void place::check() const {
+EDL_INLINE void place::check(std::string const& name) const {
   if (store_) {
     try {
       durable_directory const tried(cache_directory(*options_) + "/upload");  // never committed
@@ -61,7 +62,7 @@ EDL_INLINE void place::check() const {
                       "with --data_cache",
                       e.what()));
     }
-    return store_->check_writable(prefix_ + "edl");
+    return store_->check_writable(prefix_ + name);
   }
   create();
   if (::access(path_.c_str(), W_OK) != 0)
@@ -106,6 +107,31 @@ EDL_INLINE void place::write(std::string const& name,
   std::string const file = temporary.temporary() + "/" + name;
   how(file);
   store_->put(prefix_ + name, input_file(file));
+}
+
+EDL_INLINE void place::fill(std::function<void(std::string const& directory)> const& how) const {
+  if (!store_) return how(path_);
+  if (!names().empty())
+    throw error(fmt::format("{}: objects are there already; remove them, or write elsewhere", path_));
+  check();
+  std::string const local = cache_directory(*options_) + "/upload";
+  remove_dead_temporaries(cache_directory(*options_), "upload");
+  durable_directory const temporary(local);  // never committed
+  place const made = at(temporary.temporary() + "/made");
+  how(made.path());
+  auto files = made.names();
+  std::ranges::sort(files);
+  auto next = files.begin();
+  try {
+    for (; next != files.end(); ++next) store_->put(prefix_ + *next, input_file(made.path() + "/" + *next));
+  } catch (...) {
+    try {
+      for (auto one = files.begin(); one <= next; ++one) store_->remove(prefix_ + *one);
+    } catch (error const& e) {
+      warn(fmt::format("{}; incomplete data stay in {}", e.what(), path_));
+    }
+    throw;
+  }
 }
 
 EDL_INLINE std::optional<place::text> place::read(std::string const& name, std::uint64_t most) const {

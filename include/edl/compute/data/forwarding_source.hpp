@@ -13,9 +13,10 @@
 
 namespace edl::data {
 
-/// A source that wraps another, and forwards what it does not override. Thread safety: as the
-/// source.
-class forwarding_source : public source {
+/// A source that wraps another, and forwards what it does not override. `Base`: what it is itself. Thread
+/// safety: as the source.
+template <class Base>
+class forwarding : public Base {
  public:
   std::vector<shard> const& shards() const override { return inner_->shards(); }
   std::unique_ptr<reader> open() const override { return inner_->open(); }
@@ -36,11 +37,13 @@ class forwarding_source : public source {
   std::string missing_note() const override { return inner_->missing_note(); }
 
  protected:
-  explicit forwarding_source(std::shared_ptr<source const> inner) : inner_(std::move(inner)) {}
+  explicit forwarding(std::shared_ptr<source const> inner) : inner_(std::move(inner)) {}
   source const& inner() const { return *inner_; }
 
  private:
   std::shared_ptr<source const> inner_;
 };
+
+using forwarding_source = forwarding<source>;
 
 }  // namespace edl::data

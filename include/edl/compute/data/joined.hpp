@@ -38,6 +38,9 @@ class joined_source : public source {
   /// The columns of the tables among the sources; empty: there are none.
   std::vector<table_column> columns() const;
 
+  /// As table::agree, for each of these tables.
+  void agree(std::vector<table_column> const& with);
+
  private:
   std::vector<std::unique_ptr<source>> parts_;
   std::vector<std::pair<std::size_t, std::size_t>> places_;  // of each shard: the part, its number there

@@ -66,7 +66,7 @@ EDL_INLINE joined_source::joined_source(std::vector<std::pair<std::string, std::
     if (auto* const t = dynamic_cast<table*>(part.get())) tables.push_back(t);
     for (shard const& s : part->shards()) distinct = names.insert(s.name).second && distinct;
   }
-  agree(tables);
+  data::agree(tables);
   for (auto& [path, part] : parts) {
     for (std::size_t i = 0; i < part->shards().size(); ++i) {
       shard s = part->shards()[i];
@@ -101,6 +101,11 @@ EDL_INLINE std::vector<table_column> joined_source::columns() const {
   for (auto const& part : parts_)  // they agree
     if (auto const* const t = dynamic_cast<table const*>(part.get())) return t->columns();
   return {};
+}
+
+EDL_INLINE void joined_source::agree(std::vector<table_column> const& with) {
+  for (auto const& part : parts_)
+    if (auto* const t = dynamic_cast<table*>(part.get())) t->agree(with);
 }
 
 EDL_INLINE std::vector<table_column> columns_of(source const& of) {

@@ -338,7 +338,7 @@ EDL_INLINE std::unique_ptr<source> open_path(std::string path, source_options co
   if (type == std::filesystem::file_type::not_found) {
     if (auto part = open_part(path)) return part;
     if (path.starts_with("s3://"))
-      throw error(path + ": objects are read by train, evaluate and predict; copy them to a directory first");
+      throw error(path + ": objects are read by commands, and not here; copy them to a directory first");
     throw error(fmt::format("{}: {}", path,
                             is_pattern(path) ? "no path matches the pattern" : "no such file or directory"));
   }

@@ -8,6 +8,7 @@
 #include "app/job.hpp"
 #include "base/bucket/unkind_store.hpp"
 #include "compute/data/pictures.hpp"
+#include "edl/compute/data/joined.hpp"
 #include "edl/compute/data/source.hpp"
 #include "edl/compute/data/split.hpp"
 #include "edl/compute/optim/rule.hpp"
@@ -355,6 +356,27 @@ TEST_CASE("records in a bucket are those of the same file") {
     r.training->open()->read(shards.size() - 1, shards.back().records - 1, last);
     CHECK(last.integer("x") == 99);
   }
+  // Tables in a list are one set, and those of the validation are read like them.
+  store.objects["b/1.csv"] = "x,label\nseven,1\n";
+  store.objects["b/2.txt"] = "abcdefgh";
+  for (char const* const path : {"s3://box/a/1.csv,s3://box/b/1.csv", "s3://box/a/*.csv,s3://box/b/1.csv"}) {
+    CAPTURE(path);
+    j.data.training_data = path;
+    j.data.validation_data = "s3://box/a/2.csv";
+    auto const r = edl::train::open_records(j, {}, quiet, {});
+    edl::example first;
+    for (auto const* const of : {r.training.get(), r.evaluation.get()}) {
+      of->open()->read(0, 7, first);
+      CHECK(first.bytes("x") == "7");
+    }
+    auto const columns = edl::data::columns_of(*r.training);
+    REQUIRE(columns.size() == 2);
+    CHECK(columns[0].kind == edl::example::kind::strings);
+    CHECK(columns[1].kind == edl::example::kind::integers);
+  }
+  j.data.validation_data = "";
+  j.data.training_data = "text:3:s3://box/b/2.txt";
+  CHECK(edl::data::records(*edl::train::open_records(j, {}, quiet, {}).training) == 2);
   // What the model opens by itself stays its own.
   int asked = 0;
   j.data.training_data = "s3://box/a/1.csv";

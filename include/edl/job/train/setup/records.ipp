@@ -9,9 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "edl/base/bucket/cache.hpp"
+#include "edl/base/bucket/readable.hpp"
 #include "edl/compute/data/first_records.hpp"
-#include "edl/compute/data/forwarding_source.hpp"
 #include "edl/compute/data/joined.hpp"
 #include "edl/compute/data/sorted_by.hpp"
 #include "edl/compute/data/split.hpp"
@@ -24,23 +23,6 @@
 namespace edl::train {
 namespace detail {
 
-/// Records in a copy of objects. Keeps the copy while they are read.
-struct copied_source final : data::forwarding_source {
-  copied_source(bucket::local_copy of, data::source_options const& how)
-      : forwarding_source(data::open_source(of.path(), how)), copy(std::move(of)) {}
-  bucket::local_copy copy;
-};
-
-/// An opener that also reads objects of buckets, except those that the model opens itself.
-inline data::opener with_buckets(job const& j, data::opener const& own, logger const& log) {
-  return [&j, &own, &log](std::string const& path, data::source_options const& how) {
-    std::unique_ptr<data::source> opened = own ? own(path, how) : nullptr;
-    if (!opened && bucket::names_objects(path))
-      opened = std::make_unique<copied_source>(bucket::copy_of(path, cache_of(j, log)), how);
-    return opened;
-  };
-}
-
 inline std::unique_ptr<data::source> open_data(job const& j, std::string const& path, data::opener const& own,
                                                logger const& log, table_reading const& known = {}) {
   if (path.empty()) return nullptr;
@@ -49,7 +31,7 @@ inline std::unique_ptr<data::source> open_data(job const& j, std::string const& 
                             .missing = data::read_missing_words(
                                 j.data.missing.value_or(known.missing.empty() ? "auto" : known.missing)),
                             .known = std::make_shared<std::vector<data::table_column>>(known.columns)},
-                           with_buckets(j, own, log));
+                           bucket::opener_of(cache_of(j, log), own));
 }
 
 /// Describes the labels of a set with named classes.
