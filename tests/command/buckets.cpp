@@ -179,6 +179,8 @@ TEST_CASE("what is missing, denied or damaged in a bucket is named as objects ar
   refused({"data", "analyze", "s3://box/none.csv"}, "s3://box/none.csv: no such object");
   refused({"data", "analyze", "s3://box/secret.csv"}, "s3://box/secret.csv: ");
   refused({"data", "analyze", "s3://box/d.csv", "--to=s3://box/statistics"}, "name a directory");
+  refused({"zoo", "init", "--model_zoo=s3://box/zoo"},
+          "--model_zoo=s3://box/zoo: an image is built of files");
   refused({"data", "convert", "--from=s3://box/d.csv", "--to=s3://box/full"},
           "s3://box/full: objects are there already");
   refused({"data", "convert", "--from=s3://box/d.csv", "--to=s3://box/secret/x"}, "s3://box/secret/x/");

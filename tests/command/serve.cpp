@@ -38,6 +38,24 @@ TEST_CASE("what serves a model is a Deployment and a Service that find each othe
   CHECK(pod["containers"][0]["readinessProbe"]["httpGet"]["path"] == "/v2/health/ready");
 }
 
+TEST_CASE("a model in a bucket needs no claim, but room for its copy and credentials") {
+  auto const of = [](edl::tool::words line) {
+    line.insert(line.begin(), {"--image_name=mnist:1", "--model_path=s3://box/m"});
+    return edl::tool::serve_objects({"serve", edl::tool::serve_flags(), line});
+  };
+  json const pod =
+      of({"--service_account=reader", "--envs=AWS_REGION=eu-west-1"})[0]["spec"]["template"]["spec"];
+  json const& container = pod["containers"][0];
+  CHECK(container["command"][2] == "--model_path=s3://box/m");
+  CHECK(pod["serviceAccountName"] == "reader");
+  CHECK(pod["volumes"] == json::parse(R"([{"name": "cache", "emptyDir": {}}])"));
+  CHECK(container["volumeMounts"] == json::parse(R"([{"name": "cache", "mountPath": "/cache"}])"));
+  CHECK(container["env"] == json::parse(R"([{"name": "AWS_REGION", "value": "eu-west-1"},
+                                             {"name": "XDG_CACHE_HOME", "value": "/cache"}])"));
+  CHECK_THROWS_WITH_AS(of({"--volume=claim_name=c,mount_path=/d"}), doctest::Contains("needs no claim"),
+                       edl::usage_error);
+}
+
 TEST_CASE("names may be told, and are checked") {
   auto const all = objects({"--model_def=digits", "--name=n"});
   CHECK(all[0]["spec"]["template"]["spec"]["containers"][0]["command"][0] == "digits");

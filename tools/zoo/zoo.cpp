@@ -81,6 +81,8 @@ void check_word(std::string const& name, std::string const& text) {
 /// `path` as seen from `here`; the engine sees nothing that lies elsewhere.
 std::string inside(std::string const& name, std::string const& path, fs::path const& here) {
   check_word(name, path);
+  if (bucket::names_objects(path))
+    throw usage_error(fmt::format("--{}={}: an image is built of files: name a folder", name, path));
   fs::path const whole = fs::weakly_canonical(here / path), base = fs::canonical(here);
   fs::path const relative = whole.lexically_relative(base);
   if (relative.empty() || *relative.begin() == "..")

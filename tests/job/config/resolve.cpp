@@ -68,9 +68,14 @@ TEST_CASE("what a job reads and what it leaves may lie in buckets, and nothing e
   CHECK(j.outputs.output == "s3://b/m");
   CHECK(j.checkpoints.checkpoint_dir_for_init == "s3://b/c");
   CHECK(j.observe.tensorboard_log_dir == "s3://b/logs");
-  CHECK(contains(refusal({"train", "--training_data=d", "--data_cache=s3://b/c"}),
-                 "--data_cache=s3://b/c: only records, checkpoints, models, predictions and event files may "
-                 "lie in buckets: name a directory"));
+  for (std::string const flag :
+       {"data_cache=", "profile=", "kernel_cache=", "log_file_path=", "preemption_notice=file:"})
+    CHECK(contains(refusal({"train", "--training_data=d", "--" + flag + "s3://b/c"}),
+                   "--" + flag +
+                       "s3://b/c: only records, checkpoints, models, predictions and event files "
+                       "may lie in buckets: name a path"));
+  CHECK(contains(refusal({"train", "--training_data=d", "--output=m", "--export_onnx=s3://b/c"}),
+                 "--export_onnx=s3://b/c: no bucket is written: name a file"));
   CHECK(contains(refusal({"predict", "--prediction_data=d", "--checkpoint_dir_for_init=c",
                           "--prediction_outputs=s3://b/p*"}),
                  "--prediction_outputs=s3://b/p*: write it without *"));

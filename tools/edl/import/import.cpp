@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "edl/base/bucket/cache.hpp"
 #include "edl/base/checkpoint/safetensors.hpp"
 #include "edl/core/durable_file.hpp"
 #include "edl/core/error.hpp"
@@ -93,6 +94,8 @@ int import_model(words const& line) {
   if (!fs::is_regular_file(path)) throw usage_error(fmt::format("no file {}", path));
   std::string const name = struct_name(path);
   fs::path const to = l.text("to");
+  if (bucket::names_objects(to.native()))
+    throw usage_error(fmt::format("--to={}: a compiler reads the source: name a directory", l.text("to")));
   std::string const source = (to / (name + ".cpp")).native(),
                     weights = (to / (name + ".safetensors")).native();
   for (std::string const& file : {source, weights})

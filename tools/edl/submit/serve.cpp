@@ -7,6 +7,7 @@
 
 #include "cluster/manifests.hpp"
 #include "common/yaml.hpp"
+#include "edl/base/bucket/cache.hpp"
 #include "edl/cluster/kubernetes/job_spec.hpp"
 #include "edl/cluster/kubernetes/names.hpp"
 #include "edl/core/error.hpp"
@@ -19,7 +20,9 @@ std::vector<flag> serve_flags() {
   using enum flag::value_type;
   return {
       {.name = "image_name", .help = "image with the model's program", .aliases = {"image"}, .needed = true},
-      {.name = "model_path", .help = "path in the pods, on the claim, of the model to serve", .needed = true},
+      {.name = "model_path",
+       .help = "path in the pods, on the claim, of the model to serve, or s3://BUCKET/KEY",
+       .needed = true},
       {.name = "model_def",
        .help = "the model's program; without it: the last part of the image's name",
        .aliases = {"program"}},
@@ -29,7 +32,10 @@ std::vector<flag> serve_flags() {
        .aliases = {"n"}},
       {.name = "volume",
        .fallback = "claim_name=fileserver-claim,mount_path=/data",
-       .help = "claim to mount, read-only: claim_name=C,mount_path=P[,sub_path=S]"},
+       .help = "claim to mount, read-only: claim_name=C,mount_path=P[,sub_path=S]; none for a model in a "
+               "bucket"},
+      {.name = "service_account", .help = "service account of the pods, whose role may read a bucket"},
+      {.name = "envs", .help = "environment variables of the pods: NAME=VALUE,…"},
       {.name = "replicas", .fallback = "2", .help = "pods", .type = whole, .least = 1, .most = 1000},
       {.name = "cpu", .fallback = "1", .help = "cores that a pod requests"},
       {.name = "memory", .fallback = "1Gi", .help = "memory limit and request of a pod"}};
@@ -47,6 +53,10 @@ std::vector<json> serve_objects(command_line const& l) {
   if (!kubernetes::is_label(name))
     throw usage_error(fmt::format(
         "--name={}: a name has at most 63 lower case letters, digits and '-'; give another", name));
+  bool const remote = bucket::names_objects(l.text("model_path"));
+  if (remote && l.given("volume"))
+    throw usage_error(fmt::format("--volume={}: --model_path={} needs no claim: leave it out",
+                                  l.text("volume"), l.text("model_path")));
   auto const volumes = kubernetes::parse_volumes(l.text("volume"));
   if (volumes.size() != 1 || volumes.front().claim_name.empty())
     throw usage_error(fmt::format("--volume={}: expected one claim, as claim_name=data,mount_path=/data",
@@ -68,9 +78,18 @@ std::vector<json> serve_objects(command_line const& l) {
     container["image"] = image;
     container["command"][0] = program;
     container["command"][2] = "--model_path=" + l.text("model_path");
-    container["volumeMounts"][0]["mountPath"] = volume.mount_path;
-    if (!volume.sub_path.empty()) container["volumeMounts"][0]["subPath"] = volume.sub_path;
-    pod["volumes"][0]["persistentVolumeClaim"]["claimName"] = volume.claim_name;
+    for (auto const& [variable, value] : kubernetes::parse_environment("--envs", l.text("envs")))
+      container["env"].push_back({{"name", variable}, {"value", value}});
+    if (l.given("service_account")) pod["serviceAccountName"] = l.text("service_account");
+    if (remote) {  // where copies of the model are
+      container["env"].push_back({{"name", "XDG_CACHE_HOME"}, {"value", "/cache"}});
+      container["volumeMounts"][0] = {{"name", "cache"}, {"mountPath", "/cache"}};
+      pod["volumes"][0] = {{"name", "cache"}, {"emptyDir", json::object()}};
+    } else {
+      container["volumeMounts"][0]["mountPath"] = volume.mount_path;
+      if (!volume.sub_path.empty()) container["volumeMounts"][0]["subPath"] = volume.sub_path;
+      pod["volumes"][0]["persistentVolumeClaim"]["claimName"] = volume.claim_name;
+    }
     container["resources"] = {{"requests", {{"cpu", l.text("cpu")}, {"memory", l.text("memory")}}},
                               {"limits", {{"memory", l.text("memory")}}}};
   }

@@ -54,13 +54,14 @@ inline void resolve_split(job& j, std::string const& share) {
 /// Checks the paths that must be directories, and those that may name objects of buckets.
 inline void check_buckets(job& j) {
   for (auto const& [flag, path] :
-       {std::pair{"export_onnx", &j.outputs.export_onnx}, std::pair{"wrong", &j.evaluation.wrong},
-        std::pair{"data_cache", &j.data.data_cache}})
-    if (path->starts_with("s3://"))
+       {std::pair{"wrong", &j.evaluation.wrong}, std::pair{"data_cache", &j.data.data_cache},
+        std::pair{"profile", &j.compute.profile}, std::pair{"kernel_cache", &j.compute.kernel_cache},
+        std::pair{"log_file_path", &j.log.log_file_path},
+        std::pair{"preemption_notice", &j.processes.preemption_notice}})
+    if (path->starts_with("s3://") || path->starts_with("file:s3://"))
       throw usage_error(
           fmt::format("--{}={}: only records, checkpoints, models, predictions and event files may lie in "
-                      "buckets: name a "
-                      "directory of a volume that all processes share (docs/data.md, Buckets)",
+                      "buckets: name a path of a machine or of a volume (docs/data.md, Buckets)",
                       flag, *path));
   for (auto const& [flag, path] :
        {std::pair{"checkpoint_dir", &j.checkpoints.checkpoint_dir},
@@ -159,6 +160,9 @@ inline void resolve_export(job const& j, cli::command_line const& given) {
 
 EDL_INLINE void check_export_file(cli::command_line const& given) {
   std::string const& file = given.text("export_onnx");
+  if (bucket::names_objects(file))
+    throw usage_error(fmt::format("--export_onnx={}: no bucket is written: name a file, and copy it there",
+                                  printable(file)));
   if (file.ends_with(".safetensors"))
     throw usage_error(
         fmt::format("--export_onnx={}: a file of that name is a model in edl's own format, which must not be "
