@@ -84,16 +84,19 @@ void check_layer(std::shared_ptr<edl::accelerator> const& gpu, precision p, edl:
   edl::nn::lone_layer<L> h{.l = {}, .in = in, .batch = batch, .mode = how};
   round(h.x, p), round(h.dy, p);
   for (double& v : h.parameters) v = double(float(1 + 0.3 * v));
+  auto const before = narrow(h.state);
   h.forward();
   if (p == precision::bfloat16) round(h.y, p);
   h.backward();
 
   memory x(gpu, narrow(h.x), true), dy(gpu, narrow(h.dy), true), parameters(gpu, narrow(h.parameters)),
       y(gpu, h.y.size()), dx(gpu, h.dx.size()), gradients(gpu, h.gradients.size()),
-      saved(gpu, h.saved.size());
+      saved(gpu, h.saved.size()), state(gpu, before.size());
   nn::pass<edl::backend> pass{*gpu, how, h.random, {}};
   in_both_orders([&] {
-    h.whole.forward(pass, {in, h.out, batch, x.span(), parameters.span(), {}, y.span(), saved.span()});
+    if (!before.empty()) gpu->write(before, state.span());
+    h.whole.forward(pass,
+                    {in, h.out, batch, x.span(), parameters.span(), state.span(), y.span(), saved.span()});
     auto const got = y.get(true);
     h.whole.backward(pass, {in,
                             h.out,
@@ -109,6 +112,7 @@ void check_layer(std::shared_ptr<edl::accelerator> const& gpu, precision p, edl:
     double const most = p == precision::bfloat16 ? 1e-2 : 5e-5;
     CHECK(distance(got, narrow(h.y)) <= (p == precision::bfloat16 ? 2e-3 : most));  // both are rounded
     CHECK(distance(dx.get(true), narrow(h.dx)) <= most);
+    CHECK(distance(state.get(), narrow(h.state)) <= 5e-5);
     auto const sums = gradients.get();
     CHECK(distance(sums, narrow(h.gradients)) <= most);
     // Without the gradient of the input, and the same bits.

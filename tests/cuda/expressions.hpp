@@ -91,6 +91,27 @@ struct noise {
   }
 };
 
+/// Statistics along each axis, and of one number.
+struct running_statistics {
+  constexpr auto forward(auto x, auto& layer) const {
+    auto const mean = layer.statistic("mean", x.channels(), nn::constant{0});
+    auto const places = layer.statistic("places", x.places(), nn::constant{1});
+    auto const one = layer.statistic("one", nn::constant{1});
+    layer.update(mean, x, 0.9);
+    layer.update(places, nn::mean(nn::square(x - mean), nn::channels), 0.5);
+    layer.update(one, nn::norm(x), 0.25);
+    return layer.variable("gain", x.channels(), nn::constant{1}) * (x - mean) / nn::sqrt(places + one);
+  }
+};
+/// Of rows that may begin anywhere.
+struct running_scale {
+  constexpr auto forward(auto x, auto& layer) const {
+    auto const size = layer.statistic("size", nn::constant{1});
+    layer.update(size, x * x, 0.9);
+    return x / nn::sqrt(size);
+  }
+};
+
 /// Of three values, of which the last has one place.
 struct gate {
   static constexpr nn::axes inputs[] = {nn::channels | nn::places, nn::channels | nn::places, nn::channels};
@@ -136,6 +157,7 @@ void each_layer(Visit&& visit) {
   visit(nn::layer_norm{}), visit(nn::rms_norm{}), visit(nn::mish{}), visit(trained_swish{}), visit(gain{});
   visit(all_axes{}), visit(instance_norm{}), visit(norm_of_place{}), visit(factorization{}), visit(cross{});
   visit(sample_softmax{}), visit(extremes{}), visit(running{}), visit(own_dropout{}), visit(noise{});
+  visit(running_statistics{}), visit(running_scale{});
 }
 
 template <class Visit>

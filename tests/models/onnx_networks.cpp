@@ -64,9 +64,13 @@ struct energy {
   constexpr auto forward(auto x, auto& layer) const {
     auto const greatest = nn::one_hot(nn::argmax(x, nn::channels), x.channels());
     auto const noise = nn::where(layer.training(), layer.random_normal(), 0);  // none in a prediction
+    auto const seen = layer.statistic("seen", x.places(), nn::uniform{}),
+               wide = layer.statistic("wide", x.channels(), nn::uniform{});
+    layer.update(seen, x - seen, 0.9);
+    layer.update(wide, x, 0.9);
     return nn::mean(nn::pow(x, 2) + nn::norm(x, nn::channels) * greatest + noise) +
            0.1 * nn::mean(nn::argmax(x, nn::places)) +
-           nn::mean(nn::cumsum(x, nn::channels) * nn::cumsum(x, nn::places));
+           nn::mean(nn::cumsum(x, nn::channels) * nn::cumsum(x, nn::places)) + nn::mean(seen * wide * x);
   }
 };
 

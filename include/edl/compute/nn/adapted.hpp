@@ -45,14 +45,22 @@ constexpr bool has_variables = requires(L const& l, void (*visit)(variable_spec 
   l.variables(shape{}, variable_visitor{visit});
 };
 template <class L>
-constexpr bool has_variables<derived<L>> = expression::compiled<L>::operations.variable_count > 0;
+constexpr bool has_variables<derived<L>> =
+    expression::compiled<L>::operations.variable_count + derived<L>::statistics > 0;
+
+template <class L>
+inline constexpr bool has_statistics = std::same_as<L, batch_norm>;
+template <class L>
+inline constexpr bool has_statistics<derived<L>> = derived<L>::statistics > 0;
 
 /// Instantiated for a layer that cannot be frozen.
 template <class L>
 struct freezes {
-  static constexpr bool keeps_statistics = std::same_as<L, batch_norm>;
+  static constexpr bool keeps_statistics = has_statistics<L>;
   static constexpr bool value = !container<L> && !keeps_statistics;
-  static_assert(!keeps_statistics, "edl: `nn::adapted` takes no network with an `nn::batch_norm`");
+  static_assert(!keeps_statistics,
+                "edl: `nn::adapted` takes no network with an `nn::batch_norm` or another layer with running "
+                "statistics");
   static_assert(value || keeps_statistics,
                 "edl: `nn::adapted` takes layers within `sequential`, `named`, `repeat`, `residual`, `tied`, "
                 "`masked`, `concat`, `sum` and `product`, and not within this container");

@@ -65,7 +65,7 @@ EDL_INLINE value add_expression(graph& g, nn::expression::form const& of, std::s
   using enum nn::expression::operation;
   constexpr std::int64_t floats = 1, booleans = 9;  // of TensorProto's types
   std::array<std::string, nn::expression::form::most_nodes> names;
-  for (int i = 0; i < of.nodes.size; ++i) {
+  for (int i = 0; i <= of.result; ++i) {  // updates of statistics follow, which a prediction does not make
     auto const& n = of.nodes[i];
     auto const operand = [&](int k) { return names[std::size_t(k)]; };
     std::string& name = names[std::size_t(i)];
@@ -75,6 +75,12 @@ EDL_INLINE value add_expression(graph& g, nn::expression::form const& of, std::s
         break;
       case variable: {
         auto const& v = of.variables[std::size_t(n.index)];
+        name = n.over == nn::places ? g.tensor(v.name, {v.dims.sizes[0], 1}, g.elements(v.name))
+                                    : g.variable(v.name);
+        break;
+      }
+      case statistic: {
+        auto const& v = of.statistics[std::size_t(n.index)];
         name = n.over == nn::places ? g.tensor(v.name, {v.dims.sizes[0], 1}, g.elements(v.name))
                                     : g.variable(v.name);
         break;

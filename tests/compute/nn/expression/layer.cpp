@@ -183,6 +183,121 @@ TEST_CASE("random numbers are the same in both passes, and a function of layer, 
                                     (1 + double(n.random.child(1).uniform(i / 6)))));
 }
 
+/// Normalised by what earlier minibatches were like, and by how far they were.
+struct running_norm {
+  double momentum = 0.75;
+  constexpr auto forward(auto x, auto& layer) const {
+    auto const mean = layer.statistic("mean", x.channels(), nn::constant{0});
+    auto const variance = layer.statistic("variance", x.channels(), nn::constant{1});
+    layer.update(mean, x, momentum);
+    layer.update(variance, nn::square(x - mean), momentum);
+    return layer.variable("gain", x.channels(), nn::constant{1}) * (x - mean) / nn::sqrt(variance + 1e-3);
+  }
+};
+/// A statistic of places and one number, of which only the other's update needs the latter.
+struct running_sizes {
+  constexpr auto forward(auto x, auto& layer) const {
+    auto const places = layer.statistic("places", x.places(), nn::constant{1});
+    auto const one = layer.statistic("one", nn::constant{2});
+    layer.update(one, nn::norm(x), 0);
+    layer.update(places, nn::sum(nn::abs(x), nn::channels) / one, 0.5);
+    return nn::tanh(x * places);
+  }
+};
+struct running_scale {
+  constexpr auto forward(auto x, auto& layer) const {
+    auto const size = layer.statistic("size", nn::constant{1});
+    layer.update(size, x * x, 0.9);
+    return x / nn::sqrt(size);
+  }
+};
+
+TEST_CASE("gradients of a layer with running statistics") {
+  for (edl::mode const m : {edl::mode::training, edl::mode::evaluation}) {
+    check_gradients(running_norm{}, {3, 2, 5}, m);
+    check_gradients(running_norm{}, {1, 1, 3}, m, 1);
+    check_gradients(running_sizes{}, {3, 2, 5}, m);
+    check_gradients(running_scale{}, {3, 2, 5}, m);
+  }
+  check_gradients(nn::sequential(nn::dense{.units = 4}, running_norm{}, nn::tanh{}, running_scale{}),
+                  {1, 1, 3});
+}
+
+TEST_CASE("a running statistic moves towards the mean over a minibatch of training") {
+  lone_layer<running_norm> h{.l = {}, .in = {2, 3, 5}, .batch = 7};
+  REQUIRE(h.counts.state == 10);
+  for (std::size_t k = 0; k < 5; ++k) h.state[k] = double(k), h.state[5 + k] = 1 + double(k);
+  auto const before = h.state;
+  auto const normalised = [&] {
+    for (std::size_t i = 0; i < h.y.size(); ++i)
+      REQUIRE(h.y[i] == doctest::Approx(h.parameters[i % 5] * (h.x[i] - before[i % 5]) /
+                                        std::sqrt(before[5 + i % 5] + 1e-3)));
+  };
+  h.mode = edl::mode::evaluation;
+  h.forward();
+  CHECK(h.state == before);
+  normalised();
+  h.mode = edl::mode::training;
+  h.forward();
+  normalised();  // by the statistics of before
+  for (std::size_t k = 0; k < 5; ++k) {
+    double mean = 0, variance = 0;
+    for (std::size_t i = k; i < h.x.size(); i += 5)
+      mean += h.x[i] / 42, variance += (h.x[i] - before[k]) * (h.x[i] - before[k]) / 42;
+    CHECK(h.state[k] == doctest::Approx(0.75 * before[k] + 0.25 * mean));
+    CHECK(h.state[5 + k] == doctest::Approx(0.75 * before[5 + k] + 0.25 * variance));
+  }
+
+  lone_layer<running_sizes> sizes{.l = {}, .in = {1, 3, 2}, .batch = 2};
+  REQUIRE(sizes.counts.state == 4);
+  sizes.state = {1, 2, 3, 4};
+  sizes.x = {1, -2, 3, 4, 5, 6, 7, 8, -9, 10, 11, 12};
+  sizes.forward();
+  CHECK(sizes.state[0] == doctest::Approx(0.5 + 0.5 * (3 + 15) / 2 / 4));
+  CHECK(sizes.state[1] == doctest::Approx(1.0 + 0.5 * (7 + 19) / 2 / 4));
+  CHECK(sizes.state[2] == doctest::Approx(1.5 + 0.5 * (11 + 23) / 2 / 4));
+  CHECK(sizes.state[3] == doctest::Approx((std::sqrt(91) + std::sqrt(559)) / 2));
+}
+
+TEST_CASE(
+    "running statistics change once a step, if results are computed again, and by any number of threads") {
+  constexpr auto net = nn::sequential(nn::dense{.units = 4, .each_place = true}, running_norm{}, nn::tanh{},
+                                      running_scale{}, running_sizes{}, nn::dense{.units = 3});
+  using of_network = lone_layer<std::remove_const_t<decltype(net)>>;
+  auto const trained = [&](std::vector<std::uint16_t> const& again) {
+    nn::pass_size size(5, nn::storage::float32);
+    size.again = again.empty() ? nullptr : again.data();
+    of_network h{.l = net, .in = {3, 2, 2}, .batch = size};
+    for (int step = 0; step < 2; ++step) {
+      h.forward();
+      h.backward();
+    }
+    return h;
+  };
+  auto const whole = trained({});
+  CHECK(whole.state != std::vector<double>(whole.state.size(), 0.7));
+  for (std::uint16_t end = 1; end < 6; ++end) {
+    std::vector<std::uint16_t> again(6);
+    std::fill_n(again.begin(), end, end);
+    auto const h = trained(again);
+    CHECK(h.state == whole.state);
+    CHECK(h.dx == whole.dx);
+    CHECK(h.gradients == whole.gradients);
+  }
+
+  static constexpr auto network =
+      nn::sequential(nn::image{.height = 6, .width = 5, .channels = 2}, running_norm{}, running_sizes{},
+                     running_scale{}, nn::dense{.units = 3});
+  auto const state = [&](int threads) {
+    edl::model<network, edl::cpu> m({.max_batch = 700, .device = {.threads = threads}});
+    m.forward(numbers<float>(700 * m.input.size(), 1), 700, edl::mode::training);
+    return std::vector<float>(m.state().begin(), m.state().end());
+  };
+  auto const one = state(1), two = state(2);
+  REQUIRE(one.size() == 4 + 31 + 1);
+  for (std::size_t i = 0; i < one.size(); ++i) CHECK(one[i] == doctest::Approx(two[i]).epsilon(1e-5));
+}
+
 struct wrong_length {
   constexpr auto forward(auto x, auto& layer) const {
     return x * layer.variable("a", nn::axis_length{nn::channels, 5}, nn::constant{1});
@@ -210,6 +325,44 @@ struct no_axis {
 };
 struct no_input {
   constexpr auto forward(auto, auto& layer) const { return layer.variable("a", nn::constant{1}) * 2; }
+};
+
+struct forgotten {
+  constexpr auto forward(auto x, auto& layer) const { return x - layer.statistic("mean", nn::constant{0}); }
+};
+/// A statistic whose update is wrong in some way.
+template <auto Update>
+struct updated {
+  double momentum = 0.9;
+  constexpr auto forward(auto x, auto& layer) const {
+    auto const mean = layer.statistic("mean", nn::constant{0});
+    auto const gain = layer.variable("gain", nn::constant{1});
+    Update(layer, mean, gain, x, momentum);
+    return gain * x - mean;
+  }
+};
+constexpr auto well = [](auto& layer, auto mean, auto, auto x, double m) { layer.update(mean, x, m); };
+constexpr auto again = [](auto& layer, auto mean, auto, auto x, double m) {
+  layer.update(mean, x, m);
+  layer.update(mean, x * x, m);
+};
+constexpr auto of_variable = [](auto& layer, auto, auto gain, auto x, double m) { layer.update(gain, x, m); };
+constexpr auto by_variable = [](auto& layer, auto mean, auto gain, auto, double m) {
+  layer.update(mean, gain, m);
+};
+struct unused_statistic {
+  constexpr auto forward(auto x, auto& layer) const {
+    auto const mean = layer.statistic("mean", nn::constant{0});
+    layer.update(mean, x - mean, 0.9);
+    return x + 1;
+  }
+};
+struct named_twice {
+  constexpr auto forward(auto x, auto& layer) const {
+    auto const mean = layer.statistic("a", nn::constant{0});
+    layer.update(mean, x, 0.9);
+    return x * layer.variable("a", nn::constant{1}) - mean;
+  }
 };
 
 /// Something that is never used, in a line: of an operator, or of a function of several operations.
@@ -259,6 +412,17 @@ TEST_CASE("what does not fit is told by kind, line and shapes") {
   CHECK(of(no_axis{}) == kind::axis_of_reduction);
   CHECK(of(no_input{}) == kind::result_without_input);
   CHECK(of(always_random{}) == kind::random_outside_training);
+
+  CHECK(of(forgotten{}) == kind::statistic_without_update);
+  CHECK(of(updated<well>{}) == kind::none);
+  CHECK(of(updated<again>{}) == kind::statistic_updated_twice);
+  CHECK(of(updated<of_variable>{}) == kind::update_of_statistic);
+  CHECK(of(updated<by_variable>{}) == kind::update_of_statistic);
+  CHECK(of(updated<well>{.momentum = 1.1}) == kind::update_of_statistic);
+  CHECK(of(updated<well>{.momentum = -0.1}) == kind::update_of_statistic);
+  CHECK(of(unused_statistic{}) == kind::unused_variable);
+  CHECK(of(named_twice{}) == kind::name_of_variable);
+  CHECK(!nn::derived<running_norm>::each_place);
 
   auto const line = [](auto const& l) {
     return nn::expression::form_of(l, {2, 2, 4}).wrong.line - first_line;

@@ -4,12 +4,14 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "edl/compute/device/backend.hpp"
 #include "edl/compute/nn/expression/run.hpp"
 #include "edl/compute/nn/expression/schedule.hpp"
 #include "edl/core/shape.hpp"
+#include "edl/core/span.hpp"
 
 namespace edl::nn::expression {
 
@@ -35,6 +37,17 @@ std::string cuda_source(program const& p, shape in);
 
 /// Computes a program on an accelerator. Returns false if `on` is none.
 bool run_on_accelerator(backend& on, program const& p, call<float> const& a);
+
+/// Copies float32 numbers within the memory of an accelerator. Returns false if `on` is none.
+bool move_on_accelerator(backend& on, view<float> from, std::span<float> to);
+
+/// Copies numbers, which are never narrow, within the memory of a device.
+template <class T>
+void move(basic_backend<T>& on, view<T> from, std::span<T> to) {
+  if constexpr (std::same_as<T, float>)
+    if (move_on_accelerator(on, from, to)) return;
+  on.copy(from, to);
+}
 
 /// Computes a program on a processor or an accelerator.
 template <program const& P, class T>

@@ -266,6 +266,12 @@ class cuda_writer {
         return "variables[" + std::to_string(first_of(s.index)) + " + " + where.substr(1);
       case memory::variable_gradient:
         return "a.gradients[" + std::to_string(first_of(s.index)) + " + " + where.substr(1);
+      case memory::statistic:
+        return "a.kept[" + std::to_string(offset_of_statistic(p_, in_, s.index)) + " + " + where.substr(1);
+      case memory::updated_statistic:
+        return "a.kept[" +
+               std::to_string(size_of_statistics(p_, in_) / 2 + offset_of_statistic(p_, in_, s.index)) +
+               " + " + where.substr(1);
       case memory::kept:
         return named("kept", s.index) + where;
       case memory::shared:
@@ -338,7 +344,7 @@ class cuda_writer {
   void kept_places() {
     for (int k = 0; k < p_.kept_count; ++k) {
       if (k == 0) {
-        say("float* const kept0 = a.kept;");
+        say("float* const kept0 = a.kept + ", size_of_statistics(p_, in_), ";");
         continue;
       }
       std::size_t const n = of_sample(p_.nodes[p_.kept[std::size_t(k - 1)]].over, in_);
@@ -572,6 +578,12 @@ class cuda_writer {
 }  // namespace detail
 
 EDL_INLINE std::string cuda_source(program const& p, shape in) { return detail::cuda_writer(p, in).all(); }
+
+EDL_INLINE bool move_on_accelerator(backend& on, view<float> from, std::span<float> to) {
+  auto* const gpu = dynamic_cast<accelerator*>(&on);
+  if (gpu) gpu->move(from, to);
+  return gpu != nullptr;
+}
 
 EDL_INLINE bool run_on_accelerator(backend& on, program const& p, call<float> const& a) {
   auto* const gpu = dynamic_cast<accelerator*>(&on);

@@ -33,16 +33,17 @@ inline constexpr axes all_axes = channels | places | samples;
 
 /// The operation of a node of an expression.
 enum class operation : std::uint8_t {
-  input,     ///< number `index` of the layer's inputs
-  label,     ///< of a loss; 0: its labels, 1: the weights of samples; of a list: its number `index`
-  slope,     ///< the gradient that the backward pass receives
-  variable,  ///< number `index`
-  constant,  ///< number `index` of the author's constants, or `value` if that is −1
-  extent,    ///< number of elements of `along`
-  training,  ///< 1 in training, 0 otherwise
-  uniform,   ///< random numbers of stream `index`
-  normal,    ///< the same, of the standard normal distribution
-  position,  ///< of an element along its only axis: 0, 1, …
+  input,      ///< number `index` of the layer's inputs
+  label,      ///< of a loss; 0: its labels, 1: the weights of samples; of a list: its number `index`
+  slope,      ///< the gradient that the backward pass receives
+  variable,   ///< number `index`
+  statistic,  ///< number `index`: its running value before this pass
+  constant,   ///< number `index` of the author's constants, or `value` if that is −1
+  extent,     ///< number of elements of `along`
+  training,   ///< 1 in training, 0 otherwise
+  uniform,    ///< random numbers of stream `index`
+  normal,     ///< the same, of the standard normal distribution
+  position,   ///< of an element along its only axis: 0, 1, …
   same,
   add,
   subtract,
@@ -115,7 +116,7 @@ struct node_list {
   }
 };
 
-/// A variable of an expression.
+/// A variable or a statistic of an expression.
 struct declared {
   std::string_view name{};
   axes over{};
@@ -125,17 +126,20 @@ struct declared {
 
 /// The forward pass of a layer.
 struct form {
-  static constexpr std::size_t most_inputs = 8, most_variables = 8, most_nodes = 128;
+  static constexpr std::size_t most_inputs = 8, most_variables = 8, most_statistics = 4, most_nodes = 128;
 
   node_list<most_nodes> nodes{};
   std::array<declared, most_variables> variables{};
-  int input_count = 1, variable_count = 0, constants = 0, streams = 0;
+  std::array<declared, most_statistics> statistics{};
+  std::array<int, most_statistics> updates{};  ///< nodes: what each statistic is after a step of training
+  int input_count = 1, variable_count = 0, statistic_count = 0, constants = 0, streams = 0;
   int result = -1;
   mistake wrong{};
 
   /// Whether both have the same operations, perhaps with other numbers.
   constexpr bool same_operations(form const& other) const {
-    if (nodes.size != other.nodes.size || variable_count != other.variable_count || result != other.result)
+    if (nodes.size != other.nodes.size || variable_count != other.variable_count || result != other.result ||
+        updates != other.updates)
       return false;
     for (int i = 0; i < nodes.size; ++i) {
       node a = nodes[i], b = other.nodes[i];

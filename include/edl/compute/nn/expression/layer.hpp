@@ -96,6 +96,10 @@ constexpr void each_variable(form const& f, Visit& visit) {
     auto const& one = f.variables[std::size_t(v)];
     visit(variable_spec{one.name, one.dims, one.initial});
   }
+  for (int s = 0; s < f.statistic_count; ++s) {
+    auto const& one = f.statistics[std::size_t(s)];
+    visit(variable_spec{one.name, one.dims, one.initial, false});
+  }
 }
 
 /// The form with the constants of these options.
@@ -103,6 +107,7 @@ template <std::size_t N = 1, class L>
 constexpr form form_now(L const& l, shape in) {
   if (compiled<L, N>::operations.wrong.what == mistake_kind::not_constexpr) return compiled<L, N>::operations;
   form f = form_of<N>(l, in);
+  if (N > 1 && f.wrong.none() && f.statistic_count > 0) f.wrong.what = mistake_kind::statistic_of_several;
   if (f.wrong.none() && !f.same_operations(compiled<L, N>::operations))
     f.wrong = {mistake_kind::depends_on_options, 0, in, {}};
   return f;
@@ -122,6 +127,7 @@ struct derived {
   static constexpr bool each_place = expression::compiled<L>::forward.each_place;
   static constexpr bool recomputes = nn::recomputes<L>;
   static constexpr bool reads_y = expression::compiled<L>::backward.reads_result;
+  static constexpr int statistics = expression::compiled<L>::forward.statistic_count;
 
   constexpr fit check(shape in) const {
     if constexpr (requires { source.check(in); })
@@ -149,6 +155,8 @@ struct derived {
     auto const f = now(a.in);
     random_stream random;
     if constexpr (expression::draws(expression::compiled<L>::forward)) random = p.random;
+    // The statistics of before the step are kept, because the backward pass reads them, too.
+    if constexpr (statistics > 0) expression::move<T>(p.device, a.state, a.saved.first(a.state.size()));
     expression::run<expression::compiled<L>::forward, T>(p.device, {.now = f,
                                                                     .in = a.in,
                                                                     .batch = std::size_t(a.batch),
@@ -160,6 +168,11 @@ struct derived {
                                                                     .random = random,
                                                                     .draws = true,
                                                                     .name = name});
+    if constexpr (statistics > 0)
+      if (p.mode == mode::training) {
+        std::size_t const at = expression::size_of_statistics(expression::compiled<L>::forward, a.in) / 2;
+        expression::move<T>(p.device, a.saved.subspan(at, a.state.size()), a.state);
+      }
   }
   template <class D>
   void backward(pass<D>& p, backward_args<typename D::scalar> const& a) const {

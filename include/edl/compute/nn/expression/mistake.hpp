@@ -37,7 +37,10 @@ enum class mistake_kind {
   axes_of_positions,
   axis_of_cumsum,
   random_outside_training,
-  running_statistics,
+  statistic_without_update,
+  statistic_updated_twice,
+  update_of_statistic,
+  statistic_of_several,
   result_without_input,
   unused_input,
   loss_is_no_number,
@@ -105,9 +108,10 @@ struct forward_pass_of {
   static_assert(what != tensor_for_condition,
                 "edl: a tensor has many elements, and is no condition of `if` or `?:`: `nn::where(condition, "
                 "yes, no)`, in the `line` that is named above");
-  static_assert(what != arguments_of_variable,
-                "edl: a variable has a name, an axis, without which it is one number, and an initialiser: "
-                "`layer.variable(\"slope\", x.channels(), nn::constant{1})`");
+  static_assert(
+      what != arguments_of_variable,
+      "edl: a variable has a name, an axis, without which it is one number, and an initialiser, and so has "
+      "a statistic: `layer.variable(\"slope\", x.channels(), nn::constant{1})`");
   static_assert(
       what != axes_of_positions,
       "edl: nn::argmax and nn::one_hot are along one axis, nn::channels or nn::places, in the `line` "
@@ -121,9 +125,19 @@ struct forward_pass_of {
       "edl: `forward` of this layer draws random numbers, and does not say what it does in evaluation: "
       "nn::where(layer.training(), …, x); see the `line` that is named above");
   static_assert(
-      what != running_statistics,
-      "edl: an expression has no running statistics (`layer.statistic`): `nn::batch_norm` has them, "
-      "and so may a layer with kernels of your own; see the `line` that is named above");
+      what != statistic_without_update,
+      "edl: a statistic of this layer never changes: `layer.update(statistic, value, momentum)` says whose "
+      "mean it follows; see the `line` that is named above");
+  static_assert(what != statistic_updated_twice,
+                "edl: a statistic of this layer has one `layer.update`, and this is a second one, in the "
+                "`line` that is named above");
+  static_assert(
+      what != update_of_statistic,
+      "edl: `layer.update(statistic, value, momentum)` takes what `layer.statistic` returned, a value that "
+      "differs between samples, and a momentum from 0 to 1, in the `line` that is named above");
+  static_assert(what != statistic_of_several,
+                "edl: a layer of `nn::apply` has no running statistics (`layer.statistic`): they belong into "
+                "a layer of one result");
   static_assert(what != result_without_input,
                 "edl: what `forward` of this layer returns does not depend on its input");
   static_assert(what != unused_input, "edl: `forward` of this layer does not use one of its results");

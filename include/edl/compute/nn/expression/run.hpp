@@ -23,9 +23,20 @@ namespace edl::nn::expression {
 /// Elements of a value per sample, or in all if the value has no sample axis.
 constexpr std::size_t of_sample(axes over, shape in) { return elements_of(without(over, samples), in); }
 
+/// The offset of a statistic among a program's; of the last one's successor: the size of all.
+constexpr std::size_t offset_of_statistic(program const& p, shape in, int which) {
+  std::size_t n = 0;
+  for (int s = 0; s < which; ++s) n += of_sample(p.statistics[std::size_t(s)], in);
+  return which == p.statistic_count ? rounded(n) : n;
+}
+/// What the forward pass stores begins with the statistics before it, then after it.
+constexpr std::size_t size_of_statistics(program const& p, shape in) {
+  return 2 * offset_of_statistic(p, in, p.statistic_count);
+}
+
 /// Scalars that a program stores for the backward pass.
 constexpr std::size_t kept_by(program const& p, shape in, std::size_t batch) {
-  std::size_t n = 0;
+  std::size_t n = size_of_statistics(p, in);
   for (int k = 0; k < p.kept_count; ++k)
     n += rounded(batch * of_sample(p.nodes[p.kept[std::size_t(k)]].over, in));
   return n;
@@ -90,6 +101,7 @@ inline std::size_t own_size(program const& p, slot const& s, shape in, cut const
     case memory::total:
       return 2 * (has(s.over, places) ? of_sample(s.over, in) : c ? by.length : 1);
     case memory::variable:
+    case memory::statistic:
     case memory::position:
     case memory::shared:
       return by.copies > 1 && s.over == channels ? by.length : 0;
@@ -111,7 +123,7 @@ frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* number
   std::array<std::size_t, form::most_variables> first{};
   for (int v = 1; v < a.now.variable_count; ++v)
     first[std::size_t(v)] = first[std::size_t(v - 1)] + a.now.variables[std::size_t(v - 1)].dims.size();
-  std::array<std::size_t, 16> kept_at{};
+  std::array<std::size_t, 16> kept_at{size_of_statistics(p, a.in)};
   for (int k = 1; k < p.kept_count; ++k)
     kept_at[std::size_t(k)] = kept_at[std::size_t(k - 1)] +
                               rounded(a.batch * of_sample(p.nodes[p.kept[std::size_t(k - 1)]].over, a.in));
@@ -155,9 +167,15 @@ frame<T> bind(program const& p, call<T> const& a, cut const& by, T const* number
         else
           external(a.gradients.data() + first[std::size_t(s.index)]);
         break;
+      case memory::updated_statistic:
+        external(a.kept.data() + size_of_statistics(p, a.in) / 2 + offset_of_statistic(p, a.in, s.index));
+        break;
       case memory::variable:
+      case memory::statistic:
       case memory::position:
-        external(s.where == memory::position ? positions : a.variables.data() + first[std::size_t(s.index)]);
+        external(s.where == memory::position    ? positions
+                 : s.where == memory::statistic ? a.kept.data() + offset_of_statistic(p, a.in, s.index)
+                                                : a.variables.data() + first[std::size_t(s.index)]);
         if (mine > 0 && in_samples) {
           for (std::size_t k2 = 0; k2 < mine; ++k2) own[k2] = f.at[i][k2 % c];
           put(i, own, 0, 0);
@@ -252,7 +270,7 @@ constexpr bool draws(program const& p) {
 /// training.
 template <class T>
 void draw_into_kept(basic_cpu<T>& cpu, program const& p, call<T> const& a) {
-  std::span<T> kept = a.kept;
+  std::span<T> kept = a.kept.subspan(size_of_statistics(p, a.in));
   for (int k = 0; k < p.kept_count; ++k) {
     node const& n = p.nodes[p.kept[std::size_t(k)]];
     std::size_t const all = a.batch * of_sample(n.over, a.in);

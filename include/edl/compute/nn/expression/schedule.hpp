@@ -21,6 +21,8 @@ enum class memory : std::uint8_t {
   result,             ///< y
   input_gradient,     ///< of input number `index`
   variable,           ///< number `index`
+  statistic,          ///< number `index`
+  updated_statistic,  ///< the same after the step
   variable_gradient,  ///< of number `index`
   number,             ///< number `index` of those of a call
   position,           ///< 0, 1, … along an axis
@@ -86,6 +88,8 @@ struct program {
   std::array<std::int16_t, 16> kept{};  ///< nodes of the forward pass that the backward pass reads
   int kept_count = 0;
   std::array<axes, form::most_variables> variables{};
+  std::array<axes, form::most_statistics> statistics{};
+  int statistic_count = 0;
   std::int16_t labels = one_for_each;  ///< of a record, for a loss: otherwise so many, or
   static constexpr std::int16_t one_for_each = 0, a_class = -1;
   bool reads_input = false, reads_result = false;
@@ -121,7 +125,11 @@ class scheduler {
     s.variables_of(f);
     s.kept_from(backward);
     for (int i = 0; i < backward.kept_count; ++i) s.live_[std::size_t(backward.kept[std::size_t(i)])] = true;
+    for (int i = 0; i < f.statistic_count; ++i)
+      s.outputs_[std::size_t(s.output_count_++)] = {f.updates[std::size_t(i)], memory::updated_statistic, i};
     s.run({f.result, memory::result, 0});
+    // The mean that a statistic follows counts all places.
+    if (f.statistic_count > 0) s.p_.each_place = false;
     return s.p_;
   }
 
@@ -154,6 +162,9 @@ class scheduler {
   constexpr void variables_of(form const& f) {
     for (int v = 0; v < f.variable_count; ++v)
       p_.variables[std::size_t(v)] = f.variables[std::size_t(v)].over;
+    p_.statistic_count = f.statistic_count;
+    for (int s = 0; s < f.statistic_count; ++s)
+      p_.statistics[std::size_t(s)] = f.statistics[std::size_t(s)].over;
   }
   constexpr void kept_from(program const& backward) {
     p_.kept = backward.kept;
@@ -262,6 +273,9 @@ class scheduler {
             break;
           case operation::variable:
             put(i, memory::variable, n.index);
+            break;
+          case operation::statistic:
+            put(i, memory::statistic, n.index);
             break;
           case operation::position:
             put(i, memory::position);

@@ -58,6 +58,7 @@ class scope {
   /// For several inputs with these axes of `in`.
   constexpr scope(shape in, std::span<axes const> inputs, bool sizes) : in_(in), sizes_(sizes) {
     form_.input_count = int(inputs.size());
+    form_.updates.fill(-1);
     for (int i = 0; i < form_.input_count; ++i)
       form_.nodes.add(
           {.what = operation::input, .over = inputs[std::size_t(i)] | samples, .index = std::int16_t(i)});
@@ -107,10 +108,51 @@ class scope {
   constexpr tensor random_normal(axes over = channels | places, source_line line = {}) {
     return draw(operation::normal, over, line.number);
   }
-  /// A mistake: expressions have no running statistics.
-  constexpr tensor statistic(std::string_view, axis_length, initializer const&, source_line line = {}) {
-    fail({mistake_kind::running_statistics, line.number, {}, {}});
+  /// A variable that is not trained, with one number for each channel of the input, or for each of its
+  /// places. All samples of a pass see its running value from before the pass. It is stored, and merged
+  /// between workers, as the running mean of a `batch_norm` is. Each statistic needs one `update`.
+  constexpr tensor statistic(std::string_view name, axis_length of, initializer const& initial,
+                             source_line line = {}) {
+    if (sizes_ && std::size_t(of.length) != elements_of(of.axis, in_))
+      fail({mistake_kind::length_of_variable, line.number, {1, 1, of.length}, extents_of(of.axis, in_)});
+    return declare({name, of.axis, extents(of.length), initial}, line.number, operation::statistic);
+  }
+  /// The same with one number.
+  constexpr tensor statistic(std::string_view name, initializer const& initial, source_line line = {}) {
+    return declare({name, axes{}, extents(1), initial}, line.number, operation::statistic);
+  }
+  /// A mistake.
+  template <class... Given>
+    requires(!declares<Given...>)
+  constexpr tensor statistic(Given const&...) {
+    fail({mistake_kind::arguments_of_variable, 0, {}, {}});
     return input();
+  }
+  /// After a step of training the statistic is `momentum` · statistic + (1 − `momentum`) · mean. The mean of
+  /// `value` is over all samples of the minibatch, and over the axes that the statistic lacks. It has no
+  /// gradient.
+  constexpr void update(tensor statistic, tensor value, double momentum, source_line line = {}) {
+    node const n = statistic.within == this ? form_.nodes[statistic.id] : node{};
+    bool const right = n.what == operation::statistic && value.within == this &&
+                       has(over_of(value), samples) && momentum >= 0 && momentum <= 1;
+    if (!right || form_.updates[std::size_t(n.index)] >= 0) {
+      fail({right ? mistake_kind::statistic_updated_twice : mistake_kind::update_of_statistic,
+            line.number,
+            {},
+            {}});
+      return;
+    }
+    axes const along = without(over_of(value), n.over);
+    tensor const total = put({.what = operation::sum,
+                              .over = without(over_of(value), along),
+                              .along = along,
+                              .a = std::int16_t(value.id)},
+                             line.number);
+    tensor const mean = add(operation::divide, line.number, total, number_of_elements(along));
+    form_.updates[std::size_t(n.index)] =
+        add(operation::add, line.number, add(operation::multiply, line.number, statistic, number(momentum)),
+            add(operation::multiply, line.number, mean, number(1 - momentum)))
+            .id;
   }
 
   // ---- For operations ----
@@ -182,15 +224,30 @@ class scope {
     moved.fill(-1);
     ordered.input_count = form_.input_count;
     for (int i = 0; i < form_.input_count; ++i) moved[std::size_t(i)] = ordered.nodes.add(form_.nodes[i]);
+    ordered.updates.fill(-1);
     ordered.result = move(result.id, ordered, moved);
+    for (int n = -1; n < ordered.statistic_count;) {  // an update may need another statistic
+      n = ordered.statistic_count;
+      for (int i = 0; i < form_.nodes.size; ++i)
+        if (int const at = moved[std::size_t(i)]; at >= 0 && form_.nodes[i].what == operation::statistic) {
+          int const next = form_.updates[std::size_t(form_.nodes[i].index)];
+          if (next < 0)
+            fail({mistake_kind::statistic_without_update, lines_[std::size_t(i)], {}, {}});
+          else
+            ordered.updates[std::size_t(ordered.nodes[at].index)] = move(next, ordered, moved);
+        }
+    }
     for (int i = 0; i < form_.input_count && form_.input_count > 1; ++i)
       if (!reads(ordered, i)) fail({mistake_kind::unused_input, 0, {}, {}});
-    for (int i = form_.nodes.size; i-- > 0;) {
-      if (moved[std::size_t(i)] >= 0) continue;
-      operation const o = form_.nodes[i].what;
-      if (o == operation::variable) fail({mistake_kind::unused_variable, lines_[std::size_t(i)], {}, {}});
-      if (!is_leaf(o)) fail({mistake_kind::unused_tensor, lines_[std::size_t(i)], {}, {}});
-    }
+    for (bool const statistics : {true, false})  // before what updates them
+      for (int i = form_.nodes.size; i-- > 0;) {
+        if (moved[std::size_t(i)] >= 0) continue;
+        operation const o = form_.nodes[i].what;
+        if (statistics != (o == operation::statistic)) continue;
+        if (o == operation::variable || statistics)
+          fail({mistake_kind::unused_variable, lines_[std::size_t(i)], {}, {}});
+        if (!is_leaf(o)) fail({mistake_kind::unused_tensor, lines_[std::size_t(i)], {}, {}});
+      }
     ordered.wrong = form_.wrong;
     return ordered;
   }
@@ -215,17 +272,21 @@ class scope {
       if (form_.nodes[i].what == operation::training) return true;
     return false;
   }
-  constexpr tensor declare(declared const& v, int line) {
-    for (int i = 0; i < form_.variable_count; ++i)
-      if (form_.variables[std::size_t(i)].name == v.name)
-        fail({mistake_kind::name_of_variable, line, {}, {}});
-    if (std::size_t(form_.variable_count) == form::most_variables) {
+  constexpr tensor declare(declared const& v, int line, operation what = operation::variable) {
+    bool const trained = what == operation::variable;
+    std::span<declared> const variables = form_.variables, statistics = form_.statistics;
+    for (auto const all : {variables.first(std::size_t(form_.variable_count)),
+                           statistics.first(std::size_t(form_.statistic_count))})
+      for (declared const& other : all)
+        if (other.name == v.name) fail({mistake_kind::name_of_variable, line, {}, {}});
+    int& count = trained ? form_.variable_count : form_.statistic_count;
+    auto const own = trained ? variables : statistics;
+    if (std::size_t(count) == own.size()) {
       fail({mistake_kind::too_large, line, {}, {}});
       return input();
     }
-    form_.variables[std::size_t(form_.variable_count)] = v;
-    return put({.what = operation::variable, .over = v.over, .index = std::int16_t(form_.variable_count++)},
-               line);
+    own[std::size_t(count)] = v;
+    return put({.what = what, .over = v.over, .index = std::int16_t(count++)}, line);
   }
   static constexpr bool reads(form const& f, int of) {
     for (int i = f.input_count; i < f.nodes.size; ++i)
@@ -243,6 +304,10 @@ class scope {
     if (n.what == operation::variable) {
       to.variables[std::size_t(to.variable_count)] = form_.variables[std::size_t(n.index)];
       n.index = std::int16_t(to.variable_count++);
+    }
+    if (n.what == operation::statistic) {
+      to.statistics[std::size_t(to.statistic_count)] = form_.statistics[std::size_t(n.index)];
+      n.index = std::int16_t(to.statistic_count++);
     }
     return at = to.nodes.add(n);
   }
