@@ -4,17 +4,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 #include "base/bucket/unkind_store.hpp"
 #include "command/tool.hpp"
 #include "compute/data/support.hpp"
 #include "edl/compute/data/format/record_file.hpp"
+#include "variables.hpp"
 #include "zoo/table_model.hpp"
 
 namespace command_buckets_test {
@@ -26,35 +25,15 @@ using tool_test::run;
 
 namespace {
 
-/// Sets variables of the environment, and puts them back.
-class variables {
- public:
-  explicit variables(std::map<std::string, std::string> const& all) {
-    for (auto const& [name, value] : all) {
-      char const* const old = std::getenv(name.c_str());
-      before_[name] = old ? std::optional<std::string>(old) : std::nullopt;
-      ::setenv(name.c_str(), value.c_str(), 1);
-    }
-  }
-  variables(variables const&) = delete;
-  ~variables() {
-    for (auto const& [name, value] : before_)
-      value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
-  }
-
- private:
-  std::map<std::string, std::optional<std::string>> before_;
-};
-
 struct bucket {
   explicit bucket(unkind_store::fault f = {}) : store(std::move(f)) {}
 
   support::scratch dir;
   unkind_store store;
-  variables env{{{"AWS_ACCESS_KEY_ID", "A"},
-                 {"AWS_SECRET_ACCESS_KEY", "secret"},
-                 {"AWS_ENDPOINT_URL", store.url()},
-                 {"XDG_CACHE_HOME", dir / "cache"}}};
+  test::variables env{{{"AWS_ACCESS_KEY_ID", "A"},
+                       {"AWS_SECRET_ACCESS_KEY", "secret"},
+                       {"AWS_ENDPOINT_URL", store.url()},
+                       {"XDG_CACHE_HOME", dir / "cache"}}};
 
   /// The same bytes as a file and as an object.
   void put(std::string const& name, std::string const& bytes) {

@@ -3,12 +3,17 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/bucket/unkind_store.hpp"
 #include "base/http/client.hpp"
 #include "base/wire/scratch.hpp"
 #include "edl/core/error.hpp"
+#include "scratch_directory.hpp"
+#include "variables.hpp"
 
 namespace dashboard_test {
 
@@ -154,6 +159,33 @@ TEST_CASE("lines of a history that goes on are there from the start, and go wher
   CHECK(json::parse(body_of(s.ask(get("/api/history")))).size() == 2);
   s.page->listener().go_on_from(10);
   CHECK(json::parse(body_of(s.ask(get("/api/history")))) == json::parse("[{\"step\":10}]"));
+}
+
+TEST_CASE("runs beside a job's own are listed, in a directory and in a bucket") {
+  scratch const dir;
+  test::unkind_store store;
+  test::variables const account({{"AWS_ACCESS_KEY_ID", "A"},
+                                 {"AWS_SECRET_ACCESS_KEY", "secret"},
+                                 {"AWS_ENDPOINT_URL", store.url()},
+                                 {"XDG_CACHE_HOME", dir / "cache"}});
+  for (std::string const name : {"runs/one/checkpoints/", "runs/two/checkpoints/", "three/", "four/"}) {
+    std::string const line = "{\"step\":8,\"loss\":0.5}\n";
+    store.objects[name + "history.jsonl"] = line;
+    std::filesystem::create_directories(dir / name);
+    std::ofstream(dir / (name + "history.jsonl")) << line;
+  }
+  for (std::string const& at : {dir.path() + "/", std::string("s3://box/")}) {
+    CAPTURE(at);
+    shown_job const s("127.0.0.1", "", at + "runs/one/checkpoints/history.jsonl");
+    CHECK(json::parse(body_of(s.ask(get("/api/runs")))) ==
+          json::parse(R"([{"id": "two", "loss": 0.5, "step": 8}])"));
+    CHECK(has(s.ask(get("/api/runs/two")), R"({"lines":[{"loss":0.5,"step":8}]})"));
+    CHECK(s.ask(get("/api/runs/three")).starts_with("HTTP/1.1 404 "));
+  }
+  int const before = store.lists;
+  shown_job const top("127.0.0.1", "", "s3://box/three/history.jsonl");
+  CHECK(body_of(top.ask(get("/api/runs"))) == "[]");
+  CHECK(store.lists == before);  // of all that is in a bucket
 }
 
 TEST_CASE("a port that is taken is an error that names it, and a look too soon is not due") {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edl/job/train/setup/records.hpp"
 
-#include <cstdlib>
-#include <map>
 #include <sstream>
 
 #include "app/job.hpp"
@@ -16,6 +14,7 @@
 #include "edl/compute/optim/schedule.hpp"
 #include "job/train/files.hpp"
 #include "scratch_directory.hpp"
+#include "variables.hpp"
 
 namespace records_test {
 
@@ -331,15 +330,10 @@ TEST_CASE("records in a bucket are those of the same file") {
   std::string table = "x,label\n";
   for (int i = 0; i < 100; ++i) table += std::to_string(i) + "," + std::to_string(i % 3) + "\n";
   store.objects = {{"a/1.csv", table}, {"a/2.csv", table}};
-  std::map<std::string, std::string> const variables{{"AWS_ACCESS_KEY_ID", "A"},
-                                                     {"AWS_SECRET_ACCESS_KEY", "B"},
-                                                     {"AWS_ENDPOINT_URL", store.url()},
-                                                     {"HOME", dir.path()}};
-  std::map<std::string, std::string> before;
-  for (auto const& [name, value] : variables) {
-    if (char const* const old = std::getenv(name.c_str())) before[name] = old;
-    ::setenv(name.c_str(), value.c_str(), 1);
-  }
+  test::variables const account({{"AWS_ACCESS_KEY_ID", "A"},
+                                 {"AWS_SECRET_ACCESS_KEY", "B"},
+                                 {"AWS_ENDPOINT_URL", store.url()},
+                                 {"HOME", dir.path()}});
   edl::job j;
   j.data.data_cache = dir / "cache";
   edl::logger const quiet(edl::severity::critical);
@@ -387,8 +381,6 @@ TEST_CASE("records in a bucket are those of the same file") {
   };
   CHECK(edl::data::records(*edl::train::open_records(j, own, quiet, {}).training) == 1);
   CHECK(asked == 1);
-  for (auto const& [name, value] : variables)
-    before.count(name) ? ::setenv(name.c_str(), before[name].c_str(), 1) : ::unsetenv(name.c_str());
 }
 
 }  // namespace records_test

@@ -11,6 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "edl/base/bucket/cache.hpp"
+#include "edl/base/bucket/place.hpp"
 #include "edl/base/net/security/token.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
@@ -33,11 +35,26 @@ inline std::chrono::milliseconds look_pause(master::coordinator const& of) {
 
 inline constexpr std::chrono::seconds stuck_after{3}, speed_window{10};
 
-/// Runs in directories beside that of a job's history: for `DIR/one/checkpoints`, those in `DIR`.
+/// Runs in directories beside that of a job's history: for `DIR/one/checkpoints`, those in `DIR`. A bucket as
+/// a whole is not searched, and a store that does not reply is given up soon.
 class siblings {
  public:
-  explicit siblings(std::string const& history) {
+  siblings(std::string const& history, bucket::cache_options in_bucket) {
     if (history.empty()) return;
+    if (bucket::names_objects(history)) {
+      auto const parts = [](std::string const& path) {
+        auto const slash = path.rfind('/');
+        return std::pair(path.substr(0, slash), path.substr(slash + 1));
+      };
+      auto own = parts(parts(history).first);
+      bool const inner = own.second == "checkpoints";
+      if (inner) own = parts(own.first);
+      own_ = printable(own.second);
+      if (bucket::parts_of(own.first).second.empty()) return;
+      in_bucket.store.timeout = in_bucket.store.retry_timeout = std::chrono::seconds(5);
+      runs_.emplace(bucket::place(own.first, in_bucket), inner ? 2 : 1);
+      return;
+    }
     auto own = std::filesystem::absolute(history).lexically_normal().parent_path();
     bool const inner = own.filename() == "checkpoints";
     if (inner) own = own.parent_path();
@@ -87,7 +104,7 @@ EDL_INLINE dashboard::state::state(job const& of, std::string const& history, da
                                    logger const& log)
     : config(of),
       context(std::move(c)),
-      others(history),
+      others(history, cache_of(of)),
       feed(net::token::random().secret().substr(0, 16), [this] { server.wake(); }),
       server({.host = of.observe.dashboard_host,
               .port = of.observe.dashboard.value_or(0),
