@@ -33,6 +33,8 @@ plan draw_plan(std::uint64_t seed) {
   if (more.one_in(3)) p.record *= more.between(2, 6);
   if (more.one_in(2)) p.kept = int(more.between(1, 3));
   p.elsewhere = !p.launched && more.one_in(3);
+  draws rounds(seed, 112);
+  if (p.how == strategy::asynchronous && rounds.one_in(3)) p.outer_steps = int(rounds.between(2, 12));
   return p;
 }
 
@@ -40,9 +42,10 @@ std::string to_string(plan const& p) {
   static constexpr char const* names[]{"servers, asynchronous", "servers, synchronous", "all-reduce",
                                        "all-reduce, fixed batch"};
   return fmt::format(
-      "{}, {} workers, {} servers, {} copies, {} epochs, {} gradients a step, checkpoints every {}, "
+      "{}, {} workers, {} servers, {} copies, {} epochs, {} gradients a step, rounds of {}, checkpoints "
+      "every {}, "
       "evaluations every {}{}, {} ms a record, {:.1f} ms of latency, {}{}, quiet from {:.1f} s on",
-      names[std::size_t(p.how)], p.workers, p.servers, p.copies, p.epochs, p.grads_to_wait,
+      names[std::size_t(p.how)], p.workers, p.servers, p.copies, p.epochs, p.grads_to_wait, p.outer_steps,
       p.checkpoint_steps, p.evaluation_steps, p.judged ? " judged" : "", p.record.count(),
       double(p.latency.count()) / 1000,
       p.launched    ? "with a launcher"

@@ -36,6 +36,7 @@ struct plan {
   bool launched = false;  ///< the master has a launcher; otherwise an operator starts what has ended
   bool tls = false;
   int workers = 2, servers = 0, copies = 1, epochs = 4;
+  int outer_steps = 1;  ///< of a worker's own, with asynchronous servers
   int grads_to_wait = 1, checkpoint_steps = 0, evaluation_steps = 0;
   int kept = 0;                            ///< checkpoints; 0: all
   bool judged = false;                     ///< evaluations decide which version is the best

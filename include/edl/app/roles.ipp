@@ -50,6 +50,7 @@
 #include "edl/job/train/setup/records.hpp"
 #include "edl/job/train/setup/setup.hpp"
 #include "edl/job/train/setup/start.hpp"
+#include "edl/job/worker/local_rounds.hpp"
 #include "edl/job/worker/remote.hpp"
 #include "edl/job/worker/session.hpp"
 
@@ -450,7 +451,9 @@ EDL_INLINE int run_worker(train::program& p, arguments const& a, process_environ
                  [&] { return stop.wait(0ms).has_value(); }))
     return 0;
   log.info(joined_line(log));
-  return work_as(w, self, parameters);
+  if (j.training.outer_steps == 1) return work_as(w, self, parameters);
+  worker::local_rounds rounds(parameters, w.trainer);
+  return work_as(w, self, rounds);
 }
 
 EDL_INLINE int run_local_job(arguments const& a, logger const& log, signals const& stop,

@@ -82,6 +82,9 @@ TEST_CASE("the table is of flags that there are, and the test is of the whole ta
   std::set<std::string> known;
   for (edl::job_flag const& f : edl::job_flags()) known.insert(f.flag.name);
   std::set<std::string_view> const others{"lr_staleness_modulation",
+                                          "outer_steps",
+                                          "outer_learning_rate",
+                                          "outer_momentum",
                                           "ps_replicas",
                                           "keep_checkpoint_max",
                                           "history_steps",
@@ -111,6 +114,12 @@ TEST_CASE("flags that another one makes idle are told, too") {
         std::set<std::string>{"use_async", "lr_staleness_modulation"});
   CHECK(training({sums, "--lr_staleness_modulation"}) == std::set<std::string>{"lr_staleness_modulation"});
   CHECK(training({servers, "--lr_staleness_modulation"}).empty());
+  CHECK(training({servers, "--outer_steps=4", "--outer_momentum=0.5", "--outer_learning_rate=1"}).empty());
+  CHECK(training({servers, "--outer_steps=4", "--lr_staleness_modulation"}) ==
+        std::set<std::string>{"lr_staleness_modulation"});
+  CHECK(training({servers, "--outer_momentum=0.5", "--outer_learning_rate=1"}) ==
+        std::set<std::string>{"outer_momentum", "outer_learning_rate"});
+  CHECK(training({local, "--outer_steps=4"}) == std::set<std::string>{"outer_steps"});
   CHECK(training({sums, "--ps_replicas=2"}) == std::set<std::string>{"ps_replicas"});
   CHECK(training({"--ps_replicas=2"}) == std::set<std::string>{"ps_replicas"});
   CHECK(training({"--use_async", "--get_model_steps=4"}).empty());

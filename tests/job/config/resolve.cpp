@@ -98,6 +98,25 @@ TEST_CASE("asynchronous and synchronous training settle what belongs to the othe
         4);
 }
 
+TEST_CASE("rounds of a worker's own steps are pushed at once, to servers") {
+  std::vector<std::string> const line{"train", "--training_data=d", "--num_workers=2", "--outer_steps=50"};
+  auto const with = [&](std::string const& flag) {
+    auto more = line;
+    more.push_back(flag);
+    return refusal(more);
+  };
+  auto const j = job(line);
+  CHECK(j.training.use_async);
+  CHECK(j.training.get_model_steps == 50);
+  for (char const* other : {"--distribution_strategy=AllreduceStrategy", "--grads_to_wait=2",
+                            "--sync_version_tolerance=1", "--get_model_steps=4", "--verify_gradients=0.01"})
+    CHECK(contains(with(other), "--outer_steps"));
+  CHECK(contains(with("--outer_momentum=1"), "--outer_momentum=1"));
+  CHECK(contains(with("--outer_learning_rate=0"), "--outer_learning_rate=0"));
+  auto const one = job({"train", "--training_data=d", "--outer_steps=50", "--distribution_strategy=Local"});
+  CHECK(one.training.outer_steps == 1);
+}
+
 TEST_CASE("sums that NCCL does not make are refused to who insists on it") {
   std::vector<std::string> const line{"train", "--training_data=d",
                                       "--distribution_strategy=AllreduceStrategy",

@@ -60,6 +60,81 @@ TEST_CASE("asynchronous with modulation: older gradients weigh less") {
   CHECK(s.current()[4] == 10);  // what is carried is no gradient
 }
 
+TEST_CASE("a round: its minibatches are one step, and each counts once, as a version") {
+  auto const layout = small_layout();
+  rounds const each(4, 1, 0);  // SGD, with the rate 1
+  store s({.layout = layout,
+           .elements = {0, 6},
+           .rule = *each.rule(),
+           .when = each,
+           .evaluation_steps = 2,
+           .most_frozen = 3});
+  std::vector<contribution> const first{{batch(0, 0, 3), 4}, {batch(0, 1, 3), 4}, {batch(5), 2}},
+      second{{batch(0, 1, 3), 4}, {batch(0, 2, 3), 12}};
+  auto r = s.push(first, 0, ones, twos);
+  CHECK(r.version == 3);
+  CHECK_FALSE(r.evaluate);
+  // It has passed version 2 by, which others may have reached.
+  REQUIRE(r.passed.size() == 1);
+  CHECK(r.passed[0].version == 2);
+  CHECK(r.passed[0].evaluate);
+  std::vector<float> const once{-1, -1, -1, -1, 2, 2};
+  CHECK(values(s.current()) == once);
+  CHECK(values(s.frozen().evaluation(2).variables()) == once);
+  CHECK(s.push(first, 0, ones, twos).outcome == push_outcome::repeat);
+  CHECK(s.segments().position({0, 0}).applied == 2);
+  CHECK(s.segments().position({0, 5}).closed);
+  // Another worker has trained a part of it before: 12 of 16 records are left.
+  r = s.push(second, 3, ones, twos);
+  CHECK(r.outcome == push_outcome::applied);
+  CHECK(r.version == 4);
+  CHECK(r.evaluate);
+  CHECK(r.passed.empty());
+  CHECK(values(s.current()) == std::vector<float>{-1.75, -1.75, -1.75, -1.75, 3.5, 3.5});
+  CHECK(s.segments().position({0, 0}).closed);
+  auto const t = s.segments().counted().tallies().at(0);
+  CHECK(t.minibatches == 4);
+  CHECK(t.records == 22);
+  // Nothing of these is counted.
+  std::vector<contribution> const gap{batch(7, 0, 3), batch(7, 2, 3)}, twice{batch(8, 0, 2), batch(8, 0, 2)};
+  CHECK_THROWS_AS(s.push(gap, 2, ones, twos), edl::error);
+  CHECK_THROWS_AS(s.push(twice, 2, ones, twos), edl::error);
+  CHECK_THROWS_AS(s.push(std::span<contribution const>(), 2, ones, twos), edl::error);
+  CHECK(s.segments().position({0, 7}).applied == 0);
+  synchronous const group(2);
+  store mean({.layout = layout, .elements = {0, 6}, .rule = adding, .when = group});
+  CHECK_THROWS_AS(mean.push(first, 0, ones, twos), edl::error);
+}
+
+TEST_CASE("stores that have rounds in other divisions come to the same version") {
+  auto const layout = small_layout();
+  rounds const each(4, 1, 0.9f);
+  store a({.layout = layout, .elements = {0, 3}, .rule = *each.rule(), .when = each}),
+      b({.layout = layout, .elements = {3, 6}, .rule = *each.rule(), .when = each});
+  std::vector<float> const three(3, 1), one(1, 1), two(2, 1);
+  std::vector<contribution> const lost{batch(0, 0, 4), batch(0, 1, 4)}, again{batch(1), batch(0, 0, 4)},
+      rest{batch(0, 1, 4), batch(0, 2, 4), batch(0, 3, 4)};
+  a.push(lost, 0, three, {});  // its worker ended before it reached the other
+  for (auto const& round : {again, rest}) a.push(round, 2, three, {}), b.push(round, 2, one, two);
+  CHECK(a.version() == 5);
+  CHECK(b.version() == 5);
+  CHECK(a.segments().counted() == b.segments().counted());
+}
+
+TEST_CASE("a round that n minibatches overtook counts for less, and takes part in the momentum") {
+  auto const layout = small_layout();
+  rounds const each(2, 0.5f, 0.5f);
+  store s({.layout = layout, .elements = {0, 6}, .rule = *each.rule(), .when = each});
+  std::vector<contribution> const first{batch(0), batch(1)}, second{batch(2), batch(3)};
+  s.push(first, 0, ones, twos);
+  CHECK(s.current()[0] == -0.75f);  // 0.5 · (1 + 0.5 · 1)
+  CHECK(s.current()[4] == 2);
+  s.push(second, 0, ones, twos);
+  CHECK(s.current()[0] == -0.75f - 0.25f * (1 + 0.5f * 1.5f));
+  CHECK(s.current()[4] == 3);
+  CHECK(s.full_snapshot().slot_names == std::vector<std::string>{"momentum"});
+}
+
 TEST_CASE("synchronous: the mean of a group is a step") {
   auto const layout = small_layout();
   synchronous const group(2, 1);

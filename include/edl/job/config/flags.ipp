@@ -347,6 +347,17 @@ inline void training(table& t) {
       .from(1, most_records)
       .only(train)
       .elasticdl();
+  t.flag("outer_steps", &job_options::training::outer_steps, "master, servers, workers",
+         "parameter servers: each worker makes so many steps of its own, and then pushes their sum, for slow "
+         "links between the machines; 1: each gradient is pushed")
+      .from(1, 4096)
+      .only(train);
+  t.flag("outer_learning_rate", &job_options::training::outer_learning_rate, "servers",
+         "with --outer_steps: the rate of the servers' steps")
+      .only(train);
+  t.flag("outer_momentum", &job_options::training::outer_momentum, "servers",
+         "with --outer_steps: Nesterov's momentum of the servers' steps")
+      .only(train);
   t.flag("clip_value", &job_options::training::clip_value, "workers",
          "limit the absolute value of each element of a minibatch's gradient; 0: no limit")
       .only(train);

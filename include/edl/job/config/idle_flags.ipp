@@ -20,6 +20,8 @@ inline bool without_checkpoints(parsed_flags const& a) {
 }
 inline bool does_not_train(parsed_flags const& a) { return a.job.command != command::train; }
 inline bool on_processor(parsed_flags const& a) { return a.job.compute.device == worker::device_kind::cpu; }
+inline bool rounds(parsed_flags const& a) { return a.job.training.outer_steps > 1; }
+inline bool one_round(parsed_flags const& a) { return a.job.training.outer_steps == 1; }
 inline bool no_page(parsed_flags const& a) { return !a.job.observe.dashboard || a.job.dry_run; }
 
 }  // namespace detail
@@ -51,6 +53,10 @@ EDL_INLINE std::vector<idle_flag> const& idle_flags() {
        "only with --use_async does a worker train a copy of its own between pulls"},
       {"get_model_steps", synchronous_servers,
        "only with --use_async does a worker train a copy of its own between pulls"},
+      {"outer_steps", is_local, "Local is one process, and sends nothing"},
+      {"outer_learning_rate", one_round, "it is for --outer_steps"},
+      {"outer_momentum", one_round, "it is for --outer_steps"},
+      {"lr_staleness_modulation", rounds, "the rounds of --outer_steps always count less the older they are"},
       {"verify_gradients", is_local, "Local is one process, with no second one to compare with"},
       {"leave_bad_nodes", is_local, "Local is one process, without siblings"},
       {"gradients", is_local, "Local is one process, and sends no gradients"},

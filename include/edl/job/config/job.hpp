@@ -103,6 +103,8 @@ struct job_options {
     std::optional<std::uint64_t> sync_version_tolerance;  ///< not set: 0; no limit if grads_to_wait is 1
     bool lr_staleness_modulation = false;
     int get_model_steps = 1;
+    int outer_steps = 1;  ///< a worker's own steps that are pushed together; 1: each gradient is pushed
+    float outer_learning_rate = 0.7f, outer_momentum = 0.9f;  ///< of the servers' steps with these
     gradient_format gradients = gradient_format::float32;
     bool fixed_global_batch = false;
     edl::allreduce_transport allreduce_transport = edl::allreduce_transport::automatic;

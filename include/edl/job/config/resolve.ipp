@@ -89,6 +89,31 @@ inline void resolve_tasks(job& j, std::uint64_t records_per_task) {
   j.data.num_minibatches_per_task = int(records_per_task / minibatch);
 }
 
+/// Rounds of workers' own steps: each is pushed when it ends.
+inline void resolve_rounds(job& j) {
+  auto& t = j.training;
+  if (!(t.outer_learning_rate > 0) || !(t.outer_learning_rate <= 10))
+    throw usage_error(
+        fmt::format("--outer_learning_rate={}: expected more than 0, and at most 10", t.outer_learning_rate));
+  if (!(t.outer_momentum >= 0 && t.outer_momentum < 1))
+    throw usage_error(
+        fmt::format("--outer_momentum={}: expected at least 0 and less than 1", t.outer_momentum));
+  if (j.command != command::train || j.strategy == strategy::local) t.outer_steps = 1;
+  if (t.outer_steps == 1) return;
+  auto const refuse = [](std::string_view why) { throw usage_error(fmt::format("--outer_steps: {}", why)); };
+  if (j.strategy == strategy::allreduce)
+    refuse(
+        "rounds are pushed to parameter servers, and need no all-reduce: give "
+        "--distribution_strategy=ParameterServerStrategy");
+  if (t.grads_to_wait > 1 || t.sync_version_tolerance)
+    refuse("each round is a step: leave out --grads_to_wait and --sync_version_tolerance");
+  if (t.get_model_steps > 1) refuse("a worker pulls after each round: leave out --get_model_steps");
+  if (t.verify_gradients > 0)
+    refuse("a round cannot be computed again by another worker: leave out --verify_gradients");
+  t.use_async = true;
+  t.get_model_steps = t.outer_steps;
+}
+
 inline void resolve_steps(job& j) {
   bool const nccl =
       j.strategy == strategy::allreduce && j.training.allreduce_transport == allreduce_transport::nccl;
@@ -112,6 +137,7 @@ inline void resolve_steps(job& j) {
     throw usage_error(
         "--allreduce_transport=nccl makes steps on the GPUs, which train all variables: leave out --freeze");
   read_rates(j.training.rates);
+  resolve_rounds(j);
   if (j.training.use_async) j.training.grads_to_wait = 1;
   if (!j.training.use_async || j.strategy == strategy::allreduce) j.training.get_model_steps = 1;
   bool const together =

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "edl/compute/optim/rule.hpp"
+#include "edl/compute/optim/rules.hpp"
+
 namespace edl::ps {
 
 /// Decides when gradients become a step. Each training mode is a type. Thread safety: const, safe.
@@ -19,6 +22,15 @@ class policy {
 
   /// The factor of the learning rate.
   virtual float rate(std::uint64_t version, std::uint64_t computed_on) const = 0;
+
+  /// The part of a change of the state that counts.
+  virtual float share(std::uint64_t version, std::uint64_t computed_on) const {
+    (void)version, (void)computed_on;
+    return 1;
+  }
+
+  /// The rule that makes the steps; null: the model's.
+  virtual update_rule const* rule() const { return nullptr; }
 };
 
 /// Every push is a step at once. With `modulate` older gradients weigh less: the rate is divided by
@@ -54,6 +66,33 @@ class synchronous final : public policy {
  private:
   std::uint32_t group_;
   std::uint64_t tolerance_;
+};
+
+/// Every push is a round of a worker's own steps (--outer_steps): its outer gradient is the sum of their
+/// changes, with the sign turned, and SGD with Nesterov's momentum makes a step of it (Douillard et al.,
+/// "DiLoCo: Distributed Low-Communication Training of Language Models", 2023). What others have pushed since
+/// the worker pulled started from the same model. So a round of `steps` that n minibatches overtook counts
+/// for steps / (steps + n): rounds of equally fast workers count as their mean, however many workers there
+/// are.
+class rounds final : public policy {
+ public:
+  rounds(std::uint32_t steps, float learning_rate, float momentum)
+      : steps_(float(std::max(steps, 1u))),
+        rule_(sgd{.learning_rate = learning_rate, .momentum = momentum, .nesterov = true}) {}
+
+  std::uint32_t group() const override { return 1; }
+  bool stale(std::uint64_t, std::uint64_t) const override { return false; }
+  float rate(std::uint64_t version, std::uint64_t computed_on) const override {
+    return steps_ / (steps_ + float(version > computed_on ? version - computed_on : 0));
+  }
+  float share(std::uint64_t version, std::uint64_t computed_on) const override {
+    return rate(version, computed_on);
+  }
+  update_rule const* rule() const override { return &rule_; }
+
+ private:
+  float steps_;
+  edl::rule<sgd> rule_;
 };
 
 }  // namespace edl::ps

@@ -16,11 +16,17 @@
 namespace edl::ps {
 namespace detail {
 
-inline contribution contribution_of(wire::PushRequest const& p) {
-  return {{{p.task().epoch(), p.task().index()}, p.minibatch(), p.minibatches()},
-          p.records(),
-          p.skipped(),
-          p.has_rate() ? p.rate() : 1};
+template <class Minibatch>
+contribution contribution_of(Minibatch const& m, float rate) {
+  minibatch_key const key{{m.task().epoch(), m.task().index()}, m.minibatch(), m.minibatches()};
+  return {key, m.records(), m.skipped(), rate};
+}
+
+inline std::vector<contribution> contributions_of(wire::PushRequest const& p) {
+  float const rate = p.has_rate() ? p.rate() : 1;
+  std::vector<contribution> all{contribution_of(p, rate)};
+  for (auto const& m : p.more()) all.push_back(contribution_of(m, rate));
+  return all;
 }
 
 }  // namespace detail
@@ -96,7 +102,7 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
   // The server may have changed its generation while the payload arrived.
   shard& s = shards_.of(request.generation(), request.range());
   push_result const result = use(options_, [&] {
-    return s.state->push(detail::contribution_of(request), request.version(), values.first(parameters),
+    return s.state->push(detail::contributions_of(request), request.version(), values.first(parameters),
                          values.subspan(parameters), memory->rows());
   });
   shards_.stepped();
@@ -106,8 +112,10 @@ EDL_INLINE asio::awaitable<void> server::push(net::request& r) {
       node_.spawn([this, request, memory, number = s.applied] { return send_on(request, memory, number); });
     co_await make_safe(request.range(), s.applied);
   }
-  if (request.range() == 0 && (result.evaluate || result.checkpoint))
-    options_.frozen(shards_.generation(), result);
+  if (request.range() == 0) {
+    for (push_result const& passed : result.passed) options_.frozen(shards_.generation(), passed);
+    if (result.evaluate || result.checkpoint) options_.frozen(shards_.generation(), result);
+  }
   wire::PushReply reply;
   reply.set_verdict(wire::PushReply::Verdict(int(result.outcome)));
   reply.set_version(result.version);
@@ -223,7 +231,7 @@ EDL_INLINE asio::awaitable<void> server::replicate(net::request& r) {
   shard& s = shards_.of(p.generation(), p.range(), false);
   if (s.applied + 1 == request.number()) {
     push_result const result = use(options_, [&] {
-      return s.state->push(detail::contribution_of(p), p.version(), values.first(parameters),
+      return s.state->push(detail::contributions_of(p), p.version(), values.first(parameters),
                            values.subspan(parameters), memory.rows());
     });
     if (result.outcome != push_outcome::applied)

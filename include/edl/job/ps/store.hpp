@@ -35,6 +35,8 @@ struct push_result {
   std::uint64_t version = 0;  ///< of the store, now
   bool evaluate = false;      ///< this version has been frozen for an evaluation
   bool checkpoint = false;    ///< this version has been frozen for a checkpoint
+  std::vector<push_result>
+      passed{};  ///< versions below this one that have been frozen, as several were reached
 };
 
 /// A step was made only partly, because memory was exhausted, or memory has changed by itself. The store
@@ -77,12 +79,19 @@ class store final : public freezer::source {
                view<float> values);
   std::size_t copy_size() const { return variables_.copy_size(); }
 
-  /// Counts a minibatch: gradients of the range's parameters, and the change of its carried state.
-  /// `computed_on`: the version that the gradients were computed on. In a synchronous mode a minibatch counts
-  /// when it is accumulated. `rows`: for each table, gradients of rows of the store's hash slots. Throws for
-  /// spans of another length, an invalid identity, and a minibatch whose predecessor in its task is missing.
+  /// Counts minibatches of one push, in order: gradients of the range's parameters, and the change of its
+  /// carried state. They are several only if each push is a step (`policy::group`). An element that has
+  /// counted some of them before makes only a part of the step, by the records of the others. `computed_on`:
+  /// the version that the gradients were computed on. In a synchronous mode a minibatch counts when it is
+  /// accumulated. `rows`: for each table, gradients of rows of the store's hash slots. Throws for spans of
+  /// another length, an invalid identity, and a minibatch whose predecessor in its task is missing.
+  push_result push(std::span<contribution const> minibatches, std::uint64_t computed_on,
+                   view<float> gradients, view<float> state_change,
+                   std::span<sparse::row_gradients const> rows = {});
   push_result push(contribution const& c, std::uint64_t computed_on, view<float> gradients,
-                   view<float> state_change, std::span<sparse::row_gradients const> rows = {});
+                   view<float> state_change, std::span<sparse::row_gradients const> rows = {}) {
+    return push(std::span(&c, 1), computed_on, gradients, state_change, rows);
+  }
 
   /// Counts minibatches together, as one step with the mean over all their records. `sums`: for every
   /// element, the sum over minibatches of the gradient, or change of state, times the minibatch's records;

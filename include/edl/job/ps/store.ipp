@@ -14,6 +14,23 @@
 #include "edl/job/ps/store.hpp"
 
 namespace edl::ps {
+namespace detail {
+
+/// Counts the minibatches of a push that a segment lacks: how many, and their part of all by records.
+inline std::pair<std::uint64_t, float> count(std::span<contribution const> minibatches, segment& in) {
+  std::uint64_t counted = 0, records = 0, all = 0;
+  for (contribution const& c : minibatches) {
+    std::uint64_t const weight = std::max(c.records, 1u);
+    all += weight;
+    if (!in.counts_next(c.key)) continue;
+    in.count(c);
+    ++counted;
+    records += weight;
+  }
+  return {counted, float(records) / float(all)};
+}
+
+}  // namespace detail
 
 EDL_INLINE store::store(store_options options)
     : rule_(options.rule),
@@ -98,9 +115,12 @@ void store::apply_or_fail(Work const& work) {
   }
 }
 
-EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed_on, view<float> gradients,
-                                   view<float> state_change, std::span<sparse::row_gradients const> rows) {
+EDL_INLINE push_result store::push(std::span<contribution const> minibatches, std::uint64_t computed_on,
+                                   view<float> gradients, view<float> state_change,
+                                   std::span<sparse::row_gradients const> rows) {
   check_usable();
+  if (minibatches.empty()) throw error("a push of no minibatch");
+  contribution const& c = minibatches.front();
   minibatch_key const& key = c.key;
   auto const fail = [&](std::string_view what) {
     throw error(fmt::format("push of minibatch {} of {} of task {} in epoch {}: {}", key.index, key.count,
@@ -108,27 +128,34 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
   };
   if (key.index >= key.count) fail("no such minibatch");
   if (!(c.rate > 0 && c.rate <= 1)) fail(fmt::format("the factor {} of its rate is not in (0, 1]", c.rate));
+  if (minibatches.size() > 1 && when_.group() > 1)
+    fail("a push of several minibatches is a step, and this server averages pushes");
   if (!variables_.elsewhere() && (gradients.size() != parameters() || state_change.size() != state()))
     fail(fmt::format("it has {} gradients and {} changes of state, but this server keeps {} and {}",
                      gradients.size(), state_change.size(), parameters(), state()));
   rows_.check(rows, fail);
-  if (auto const first = segments_.forerunner(key)) fail(fmt::format("minibatch {} has not arrived", *first));
-  if (!segments_.counts_next(key)) return {push_outcome::repeat, version_};
+  if (minibatches.size() > 1)
+    segments_.check_step(minibatches);
+  else if (auto const first = segments_.forerunner(key))
+    fail(fmt::format("minibatch {} has not arrived", *first));
+  if (std::ranges::none_of(minibatches, [&](contribution const& m) { return segments_.counts_next(m.key); }))
+    return {push_outcome::repeat, version_};
   if (when_.stale(version_, computed_on)) return {push_outcome::stale, version_};
 
-  float const rate = when_.rate(version_, computed_on) * c.rate;
+  float const rate = when_.rate(version_, computed_on) * c.rate, share = when_.share(version_, computed_on);
   apply_or_fail([&] {
     for (segment& s : segments_) {
-      if (!s.counts_next(key)) continue;
       if (when_.group() <= 1) {
+        auto const [counted, part] = detail::count(minibatches, s);
+        if (counted == 0) continue;
         if (s.of_rows)
-          rows_.step(s.elements, rows, rate, s.steps);
+          rows_.step(s.elements, rows, rate * part, s.steps);
         else
-          variables_.step(s.elements, gradients, state_change, rate, s.steps);
-        ++s.steps;
-        s.count(c);
+          variables_.step(s.elements, gradients, state_change, rate * part, s.steps, share * part);
+        s.steps += counted;
         continue;
       }
+      if (!s.counts_next(key)) continue;
       bool const first = s.waiting.empty();
       if (s.of_rows)
         rows_.accumulate(s.rows, s.elements, rows);
@@ -140,7 +167,9 @@ EDL_INLINE push_result store::push(contribution const& c, std::uint64_t computed
       if (s.waiting.size() >= when_.group()) apply_waiting(s);
     }
   });
-  invariant(!segments_.counts_next(key), "every element counts an applied minibatch");
+  invariant(
+      std::ranges::none_of(minibatches, [&](contribution const& m) { return segments_.counts_next(m.key); }),
+      "every element counts an applied minibatch");
   return advanced();
 }
 
@@ -236,10 +265,17 @@ EDL_INLINE push_result store::advanced() {
   segments_.merge();
   std::uint64_t const steps = segments_.steps();
   invariant(steps >= version_, "a version does not go back");
-  if (steps == version_) return {push_outcome::applied, version_};
-  version_ = steps;
-  auto const [evaluate, checkpoint] = frozen_.advanced(version_, *this);
-  return {push_outcome::applied, version_, evaluate, checkpoint};
+  push_result all{push_outcome::applied, version_};
+  // Servers may reach a version with different minibatches, and pass it by. All of them freeze it: what they
+  // have when they have reached it.
+  while (version_ < steps) {
+    ++version_;
+    auto const [evaluate, checkpoint] = frozen_.advanced(version_, *this);
+    if (all.evaluate || all.checkpoint)
+      all.passed.push_back({all.outcome, all.version, all.evaluate, all.checkpoint});
+    all.version = version_, all.evaluate = evaluate, all.checkpoint = checkpoint;
+  }
+  return all;
 }
 
 }  // namespace edl::ps

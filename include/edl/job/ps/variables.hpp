@@ -83,10 +83,10 @@ class variables {
   void check_memory() const { check_memory({0, elements_.size()}); }
   bool watches_memory() const { return memory_.has_value(); }
 
-  /// Makes a step, after `made` earlier ones. `rate`: the factor of the learning rate. In an arena, uses the
-  /// gradients there.
-  void step(element_range of, view<float> gradients, view<float> state_change, float rate,
-            std::uint64_t made);
+  /// Makes a step, after `made` earlier ones. `rate`: the factor of the learning rate; `share`: of the change
+  /// of the state. In an arena, uses the gradients there.
+  void step(element_range of, view<float> gradients, view<float> state_change, float rate, std::uint64_t made,
+            float share = 1);
 
   /// Makes a step with the mean over `records`, from sums of gradients and then changes, which it overwrites.
   void step_sums(element_range of, std::span<float> sums, std::uint64_t records, float rate,
@@ -110,7 +110,7 @@ class variables {
   view<float> change_of(element_range of, view<float> all) const;
   void fill(std::span<float> slots) const;
   void step_here(element_range of, view<float> gradients, view<float> state_change, float rate,
-                 std::uint64_t made);
+                 std::uint64_t made, float share);
   void fetch() const;
   std::vector<view<float>> arrays() const;
   void check_memory(element_range of) const;

@@ -216,7 +216,7 @@ EDL_INLINE view<float> variables::change_of(element_range of, view<float> all) c
 }
 
 EDL_INLINE void variables::step(element_range of, view<float> gradients, view<float> state_change, float rate,
-                                std::uint64_t made) {
+                                std::uint64_t made, float share) {
   if (there_) {
     there_->step(rate * rule_.learning_rate(made), made);
     behind_ = true;
@@ -230,13 +230,13 @@ EDL_INLINE void variables::step(element_range of, view<float> gradients, view<fl
         blocks ? std::min(of.last, part.first + memory_sums::block - first % memory_sums::block) : of.last;
     element_range const here{first, part.last - elements_.first};
     check_memory(here);
-    step_here(part, gradients_of(part, gradients), change_of(part, state_change), rate, made);
+    step_here(part, gradients_of(part, gradients), change_of(part, state_change), rate, made, share);
     note_memory(here);
   }
 }
 
 EDL_INLINE void variables::step_here(element_range of, view<float> gradients, view<float> state_change,
-                                     float rate, std::uint64_t made) {
+                                     float rate, std::uint64_t made, float share) {
   std::size_t const first = of.first - elements_.first;
   auto const values = part(values_.write(), of);
   invariant(gradients.size() + state_change.size() == values.size(),
@@ -252,7 +252,7 @@ EDL_INLINE void variables::step_here(element_range of, view<float> gradients, vi
     });
   }
   auto const carried = values.last(state_change.size());
-  for (std::size_t i = 0; i < carried.size(); ++i) carried[i] += state_change[i];
+  for (std::size_t i = 0; i < carried.size(); ++i) carried[i] += share * state_change[i];
 }
 
 EDL_INLINE void variables::step_sums(element_range of, std::span<float> sums, std::uint64_t records,

@@ -147,6 +147,10 @@ class parameter_link {
   /// are applied with further pushes, or by `idle`; an exception makes them void.
   virtual std::size_t pending() const { return 0; }
 
+  /// Pushes what waits here for the end of a round of local steps (`local_rounds`). Call before a lease is
+  /// returned, because its minibatches then count as applied.
+  virtual void end_round() {}
+
   virtual lane_range lanes() const { return {}; }
 
   /// The version that these have reached, if it must be evaluated before the next step.

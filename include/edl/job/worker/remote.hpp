@@ -64,7 +64,13 @@ class remote_parameters final : public remote_link {
   void pull_frozen(std::uint64_t version, std::span<float> variables) override;
   void doubt() override { doubted_ = true; }
   pushed push(contribution const& minibatch, std::uint64_t version, view<float> gradients,
-              view<float> state_change, std::span<sparse::row_gradients const> rows) override;
+              view<float> state_change, std::span<sparse::row_gradients const> rows) override {
+    return push(std::span(&minibatch, 1), version, gradients, state_change, rows);
+  }
+
+  /// The same for several minibatches together (`ps::rounds`), in order. The servers count all or none.
+  pushed push(std::span<contribution const> minibatches, std::uint64_t version, view<float> gradients,
+              view<float> state_change, std::span<sparse::row_gradients const> rows);
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
 
   /// Called while `refresh` waits: true makes it throw `interrupted`.

@@ -45,6 +45,16 @@ inline remedy remedy_of(net::call_error const& e) {
   return is_away(e) || e.code() == cancelled || e.code() == not_ready ? remedy::another_try : remedy::none;
 }
 
+template <class Message>
+void write_minibatch(contribution const& c, Message& into) {
+  into.mutable_task()->set_epoch(c.key.task.epoch);
+  into.mutable_task()->set_index(c.key.task.index);
+  into.set_minibatch(c.key.index);
+  into.set_minibatches(c.key.count);
+  into.set_records(c.records);
+  into.set_skipped(c.skipped);
+}
+
 }  // namespace detail
 
 EDL_INLINE bool is_away(net::call_error const& e) {
@@ -235,10 +245,10 @@ EDL_INLINE void remote_parameters::pull_frozen(std::uint64_t version, std::span<
   pull_from(variables, version);
 }
 
-EDL_INLINE pushed remote_parameters::push(contribution const& c, std::uint64_t version, view<float> gradients,
-                                          view<float> state_change,
+EDL_INLINE pushed remote_parameters::push(std::span<contribution const> minibatches, std::uint64_t version,
+                                          view<float> gradients, view<float> state_change,
                                           std::span<sparse::row_gradients const> rows) {
-  minibatch_key const& minibatch = c.key;
+  invariant(!minibatches.empty(), "a push has a minibatch");
   pushed result;
   bool const bfloat16 = !rounded_.empty();
   invariant(!bfloat16 || rounded_.size() == gradients.size(), "each gradient has room to be rounded");
@@ -259,14 +269,10 @@ EDL_INLINE pushed remote_parameters::push(contribution const& c, std::uint64_t v
         request.set_bfloat16(bfloat16);
         request.set_range(s.id);
         request.set_generation(generation_);
-        request.mutable_task()->set_epoch(minibatch.task.epoch);
-        request.mutable_task()->set_index(minibatch.task.index);
-        request.set_minibatch(minibatch.index);
-        request.set_minibatches(minibatch.count);
         request.set_version(version + s.ahead);
-        request.set_records(c.records);
-        request.set_skipped(c.skipped);
-        if (c.rate != 1) request.set_rate(c.rate);
+        detail::write_minibatch(minibatches.front(), request);
+        for (contribution const& c : minibatches.subspan(1)) detail::write_minibatch(c, *request.add_more());
+        if (float const rate = minibatches.front().rate; rate != 1) request.set_rate(rate);
         for (std::size_t t = 0; t < rows.size(); ++t)
           request.add_rows(std::uint32_t((one ? rows[t].ids : rows_->ids(s.id, t)).size()));
         net::outgoing what{.method = wire::method::push,

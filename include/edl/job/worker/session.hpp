@@ -113,6 +113,7 @@ struct session_options {
   bool shuffle = true;
   bool skip_damaged = false;
   int get_model_steps = 1;  ///< steps between two pulls
+  bool rounds = false;      ///< these steps are pushed together (`local_rounds`)
   clipping clip{};
   std::vector<element_range> fixed{};  ///< parameters, from `fixed_elements`: no step changes these
   std::vector<rated_range> rated{};    ///< likewise, from `rates_of_parts`
@@ -221,10 +222,12 @@ class session {
   std::uint64_t result_digest(double loss, std::span<sparse::row_gradients const> of_rows) const;
   void pull_rows(data::batch& b);
   void clip_gradients();
+  std::uint64_t scheduled_step() const;
   void local_step(float rate);
   void pull(data::batch& b);
   void end(std::string const& error, bool wrong = false, bool refused = false);
   void report_applied();
+  void end_round();
   void give_back();
   void hand_back();
   bool rests() const;

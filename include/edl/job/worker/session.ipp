@@ -464,10 +464,12 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
                    std::all_of(later, lanes_.end(), [](lane const& in) { return in.leases.empty(); }));
   bool doubted = false;
   for (int attempt = 0;; ++attempt) {
-    if (steps_since_pull_ < 0 || steps_since_pull_ >= options_.get_model_steps || frozen_)
+    bool const begins_round = options_.rounds && parameters_.pending() == 0;
+    if (steps_since_pull_ < 0 || steps_since_pull_ >= options_.get_model_steps || frozen_ || begins_round)
       pull(b);
     else
       pull_rows(b);
+    report_applied();
     invariant(steps_since_pull_ >= 0 && !frozen_,
               "a minibatch is trained on variables that were pulled for it");
     at_work_.emplace(key, std::uint32_t(b.rows), std::uint32_t(b.skipped), l.task.rate);
@@ -480,6 +482,8 @@ EDL_INLINE bool session::train(lease& l, data::batch& b) {
     loss = pass(b, key, options_.clip.any() ? gradients_ready() : ready_);
     if (!std::isfinite(loss)) {
       steps_since_pull_ = -1;  // the pass has corrupted the carried state
+      if (options_.rounds)     // which goes to the servers with the steps before it
+        std::ranges::copy(state_before_, model_.variables().last(state_before_.size()).begin());
       // If a bit has flipped in the weights here, another pull repairs them: try once more.
       if (!std::exchange(doubted, true)) {
         parameters_.doubt();
@@ -591,6 +595,11 @@ EDL_INLINE void session::check(lease& l, data::batch& b) {
   c.gradient = result_digest(loss, of_rows);
 }
 
+// The place of the next local step in the schedule. A round's steps follow each other there.
+EDL_INLINE std::uint64_t session::scheduled_step() const {
+  return options_.rounds ? version_ + std::uint64_t(steps_since_pull_ - 1) : version_;
+}
+
 EDL_INLINE void session::local_step(float rate) {
   invariant(slots_.size() == rule_.slots().size(), "local steps have the slots that the rule wants");
   std::vector<std::span<float>> slots(slots_.size());
@@ -600,7 +609,7 @@ EDL_INLINE void session::local_step(float rate) {
       slots[i] = std::span(slots_[i]).subspan(trained.first, trained.size());
     rule_.apply_at(trained.first, model_.variables().subspan(trained.first, trained.size()),
                    gradients.subspan(trained.first, trained.size()), slots,
-                   rate * rule_.learning_rate(version_), local_steps_);
+                   rate * rule_.learning_rate(scheduled_step()), local_steps_);
   });
   ++local_steps_;
   model_.variables_written();
@@ -608,6 +617,7 @@ EDL_INLINE void session::local_step(float rate) {
 }
 
 EDL_INLINE void session::end(std::string const& error, bool wrong, bool refused) {
+  if (!error.empty()) end_round();
   lane& in = here();
   invariant(!in.leases.empty(), "a lease that ends was held");
   // Remove the lease from the queue first, so that a failure below is not reported for it again.
@@ -653,7 +663,15 @@ EDL_INLINE void session::report_applied() {
     if (!master_.report(o)) log_.warning("the master had given a task that is done to another worker");
 }
 
+// Leases are returned with what has been applied of them.
+EDL_INLINE void session::end_round() {
+  if (!options_.rounds) return;
+  parameters_.end_round();
+  report_applied();
+}
+
 EDL_INLINE void session::give_back() {
+  end_round();
   invariant(!here().leases.empty(), "a returned lease was held");
   lease const l = std::move(here().leases.front());
   here().leases.pop_front();
@@ -662,6 +680,7 @@ EDL_INLINE void session::give_back() {
 }
 
 EDL_INLINE void session::hand_back() {
+  end_round();
   // Return the last first: the master puts each at the front, so another worker gets them in order.
   for (lane& in : lanes_)
     for (; !in.leases.empty(); in.leases.pop_back())

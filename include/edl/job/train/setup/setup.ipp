@@ -41,7 +41,9 @@ inline std::size_t frozen_versions(job const& j) {
   if (!j.judges()) return usual;
   std::uint64_t const pushing =
       j.strategy == strategy::parameter_server ? std::uint64_t(std::max(1, j.processes.num_workers)) : 1;
-  std::uint64_t const steps = 2 * std::uint64_t(j.data.num_minibatches_per_task) * pushing;
+  auto const between_requests =
+      std::uint64_t(std::max(j.data.num_minibatches_per_task, j.training.outer_steps));
+  std::uint64_t const steps = 2 * between_requests * pushing;
   return std::size_t(std::min<std::uint64_t>(most, usual + steps / j.evaluation.evaluation_steps));
 }
 
@@ -92,6 +94,11 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
   o.training = detail::shards_of(r.training.get());
   o.validation = detail::shards_of(r.evaluation.get());
   o.prediction = detail::shards_of(r.prediction.get());
+  if (j.training.outer_steps > 1 && !p.embeddings.tables.empty())
+    throw usage_error(fmt::format(
+        "--outer_steps: the rows of table '{}' are on the servers, and a worker needs new ones for "
+        "each minibatch: leave it out",
+        p.layout.tables.front().name));
   o.minibatch_size = std::uint64_t(j.data.minibatch_size);
   o.minibatches_per_task = std::uint64_t(j.data.num_minibatches_per_task);
   o.num_epochs = j.data.num_epochs;
@@ -130,6 +137,7 @@ EDL_INLINE master::job_options master_options(job const& j, program const& p, re
 EDL_INLINE std::vector<std::string> shared_flags(job const& j, bool reads_records, program const* of) {
   if (j.command != command::train) return {};
   std::vector<std::string> all{fmt::format("--seed={}", j.seed)};
+  if (j.training.outer_steps > 1) all.push_back(fmt::format("--outer_steps={}", j.training.outer_steps));
   if (!reads_records) return all;
   all.push_back(fmt::format("--shuffle={}", j.data.shuffle));
   all.push_back(fmt::format("--minibatch_size={}", j.data.minibatch_size));
@@ -191,6 +199,7 @@ EDL_INLINE worker::session_options session_options_of(job const& j, program cons
           .shuffle = j.data.shuffle,
           .skip_damaged = j.data.skip_damaged,
           .get_model_steps = j.training.get_model_steps,
+          .rounds = j.training.outer_steps > 1,
           .clip = {.value = j.training.clip_value, .norm = j.training.clip_norm},
           .fixed = std::move(fixed),
           .rated = std::move(rated),
@@ -202,6 +211,9 @@ EDL_INLINE worker::session_options session_options_of(job const& j, program cons
 }
 
 EDL_INLINE std::unique_ptr<ps::policy> policy_of(job const& j) {
+  if (j.training.outer_steps > 1)
+    return std::make_unique<ps::rounds>(std::uint32_t(j.training.outer_steps), j.training.outer_learning_rate,
+                                        j.training.outer_momentum);
   // If one gradient is enough for a step, refusing those that others overtook would only waste work.
   bool const one_is_enough =
       j.training.grads_to_wait == 1 && (j.strategy == strategy::local || !j.training.sync_version_tolerance);
@@ -231,12 +243,12 @@ EDL_INLINE ps::store_options store_options_of(job const& j, program const& p, ps
                                            j.checkpoints.delta_checkpoints > 0,
                       .watches_memory = watches_memory});
   auto fixed = fixed_elements(p.layout, j.training.freeze);
-  auto rates = detail::rates_of(j, p);
+  auto rates = when.rule() ? part_rates{} : detail::rates_of(j, p);  // the workers' own steps have them
   return {.layout = p.layout,
           .elements = partition(p.layout.size(), parts, part, p.layout.borders),
           .slots = partition(sparse::hash_slots, parts, part),
           .tables = std::move(tables),
-          .rule = *p.rule,
+          .rule = when.rule() ? *when.rule() : *p.rule,
           .when = when,
           .evaluation_steps = j.command == command::train ? j.evaluation.evaluation_steps : 0,
           .checkpoint_steps = j.command == command::train ? j.checkpoints.checkpoint_steps : 0,
