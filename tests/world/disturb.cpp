@@ -110,7 +110,7 @@ void job::on_call(world::call const& c) {
     if (process const* const by = find(c.by); !(by && by->replaced)) {
       // One that its master did not live to tell of is valid, and may be written again.
       std::uint64_t const newest = std::max(acknowledged_, valid_);
-      if (version > newest + 2 * std::uint64_t(most_workers_))
+      if (version > newest + on_the_way())
         find_fault(
             fmt::format("a checkpoint of version {} is valid, and the newest step is {}", version, newest));
       valid_ = std::max<std::uint64_t>(valid_, version);

@@ -476,7 +476,7 @@ void job::on_line(world::line const& l) {
 
 // A backup may be a step behind its server, which has written the checkpoint.
 void job::look_at_history(std::uint64_t from) {
-  if (from + 2 * std::uint64_t(most_workers_) < written_)
+  if (from + on_the_way() < written_)
     find_fault(fmt::format("the job goes on from version {}, behind its own checkpoint of version {}", from,
                            written_));
 }
@@ -533,7 +533,7 @@ void job::judge_line(process& who, log_line const& l) {
   }
   // Some may have been on their way to servers, or answered by the first of them.
   if (std::sscanf(l.text.c_str(), "Going on at version %llu", &version) == 1) {
-    if (version + 2 * std::uint64_t(most_workers_) < acknowledged_)
+    if (version + on_the_way() < acknowledged_)
       find_fault(fmt::format("the servers go on at version {}, and a worker was told of {}", version,
                              acknowledged_));
     acknowledged_ = std::max<std::uint64_t>(acknowledged_, version);

@@ -111,6 +111,11 @@ class job {
   void find_fault(std::string what);
   void look_at_history(std::uint64_t from);
 
+  /// So many minibatches the servers may have, or lack, beyond those that workers were told of.
+  std::uint64_t on_the_way() const {
+    return 2 * std::uint64_t(most_workers_) * std::uint64_t(plan_.outer_steps);
+  }
+
   void apply(fault const& f);  ///< now; what it changes is as before after its length
   void happens(process const& by, std::string_view call, std::string_view on);
   void on_call(world::call const& c);
