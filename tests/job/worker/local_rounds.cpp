@@ -31,6 +31,7 @@ struct round {
 /// A master and a server of the two variables of `counting_trainer`, which are 100 times the version.
 struct cluster {
   std::atomic<std::uint64_t> version{3}, generation{1};
+  std::atomic<bool> away{false};             // no push arrives
   std::vector<round> rounds;                 // on the node's thread, and after the session
   std::function<void()> after_push = [] {};  // before the reply
   edl::net::node node{peers::options()};
@@ -39,7 +40,7 @@ struct cluster {
   asio::awaitable<void> handle(edl::net::request& r) {
     if (r.method() == edl::wire::method::cluster) {
       edl::wire::Cluster now;
-      now.set_ready(true);
+      now.set_ready(!away);
       now.set_generation(generation);
       now.add_ranges()->add_addresses(to_string(listener.addresses().front()));
       std::string const text = edl::wire::pack(now);
@@ -57,6 +58,7 @@ struct cluster {
       co_await r.read(std::as_writable_bytes(std::span(one.values)));
       if (p.generation() != generation)
         throw edl::net::call_error(edl::net::status::stale_generation, "another generation");
+      if (away) throw edl::net::call_error(edl::net::status::not_ready, "it begins");
       rounds.push_back(one);
       ++version;
       after_push();
@@ -131,6 +133,16 @@ TEST_CASE("told to stop, it pushes what it has of a round, and returns the lease
   REQUIRE(t.master.outcomes.size() == 1);
   CHECK(t.master.outcomes[0].returned);
   CHECK(t.master.outcomes[0].applied == 7);
+}
+
+TEST_CASE("a round that cannot be pushed before the end is not told to be applied") {
+  trained t;
+  t.rounds.refresh();
+  t.there.away = true;
+  t.rounds.stop_when([] { return true; });
+  t.master.work = {t.task(0, 16), t.task(16, 40)};
+  CHECK_THROWS_AS(t.train(), edl::worker::interrupted);
+  CHECK(t.master.outcomes.empty());
 }
 
 TEST_CASE("an evaluation ends a round before its variables come") {
