@@ -100,7 +100,8 @@ struct running_statistics {
     layer.update(mean, x, 0.9);
     layer.update(places, nn::mean(nn::square(x - mean), nn::channels), 0.5);
     layer.update(one, nn::norm(x), 0.25);
-    return layer.variable("gain", x.channels(), nn::constant{1}) * (x - mean) / nn::sqrt(places + one);
+    return layer.variable("gain", x.channels(), nn::constant{1}) * (x - mean) / nn::sqrt(places + one) *
+           nn::norm(x, nn::places);
   }
 };
 /// Of rows that may begin anywhere.

@@ -141,8 +141,11 @@ constexpr auto operations = nn::graph(picture, [](auto x) {
   auto const mixed = nn::matmul(scores, a) | nn::reshape{.height = 7, .width = 0, .channels = 6};
   auto const b = mixed | nn::conv2d{.filters = 4, .kernel = 2} | nn::reshape{.width = 8, .channels = 12} |
                  nn::slice{.first = 2, .count = 5, .along = nn::places};
-  return nn::concat(a | nn::reshape{.width = 5, .channels = 42} | nn::slice{.first = 7, .count = 3}, b) |
-         nn::transpose{} | nn::slice{.first = 1, .count = 3} | nn::flatten{} | nn::reshape{.width = 3};
+  return nn::concat(a | nn::reshape{.width = 5, .channels = 42} | nn::slice{.first = 7, .count = 3}, b,
+                    a | nn::pad{.before = {1, 0}, .after = {0, 1}, .channels_before = 2, .value = -1} |
+                        nn::conv2d{.filters = 5} | nn::reshape{.width = 5, .channels = 48}) |
+         nn::transpose{} | nn::slice{.first = 1, .count = 3} | nn::flatten{} | nn::reshape{.width = 3} |
+         nn::pad{.after = {0, 2}, .channels_after = 1, .value = 2};
 });
 constexpr auto decoder =
     nn::graph(nn::inputs(nn::input<"source">(nn::ids{.count = 6}), nn::input<"target">(nn::ids{.count = 4})),

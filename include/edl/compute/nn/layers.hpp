@@ -21,6 +21,7 @@
 #include "edl/compute/nn/layer/group_norm.hpp"
 #include "edl/compute/nn/layer/layer_norm.hpp"
 #include "edl/compute/nn/layer/masked.hpp"
+#include "edl/compute/nn/layer/pad.hpp"
 #include "edl/compute/nn/layer/parallel.hpp"
 #include "edl/compute/nn/layer/pools.hpp"
 #include "edl/compute/nn/layer/positions.hpp"

@@ -9,6 +9,7 @@
 #include "edl/compute/nn/layer/dense.hpp"
 #include "edl/compute/nn/layer/dropout.hpp"
 #include "edl/compute/nn/layer/layer_norm.hpp"
+#include "edl/compute/nn/layer/pad.hpp"
 #include "edl/compute/nn/layer/reshape.hpp"
 #include "edl/compute/nn/layer/scale.hpp"
 #include "edl/compute/nn/layer/slice.hpp"
@@ -90,6 +91,20 @@ EDL_INLINE value to_onnx(graph& g, nn::slice const& l, value const& x) {
   return {g.add("Slice", {from.name, g.numbers({l.first}), g.numbers({l.first + l.count}),
                           g.numbers({whole ? 1 : -1})}),
           l.output(x.extents), from.as};
+}
+EDL_INLINE value to_onnx(graph& g, nn::pad const& l, value const& x) {
+  bool const first = x.as == form::channels_first;
+  value const from = first ? x : g.as(x, form::pictures);
+  std::vector<std::int64_t> by{0};
+  for (bool const after : {false, true}) {
+    extent const places = after ? l.after : l.before;
+    int const channels = after ? l.channels_after : l.channels_before;
+    if (after) by.push_back(0);
+    if (first) by.push_back(channels);
+    by.insert(by.end(), {places.height, places.width});
+    if (!first) by.push_back(channels);
+  }
+  return {g.add("Pad", {from.name, g.numbers(by), g.number(l.value)}), l.output(x.extents), from.as};
 }
 EDL_INLINE value to_onnx(graph& g, nn::reshape const& l, value const& x) {
   shape const out = l.output(x.extents);

@@ -201,7 +201,7 @@ struct running_sizes {
     auto const one = layer.statistic("one", nn::constant{2});
     layer.update(one, nn::norm(x), 0);
     layer.update(places, nn::sum(nn::abs(x), nn::channels) / one, 0.5);
-    return nn::tanh(x * places);
+    return nn::tanh(x * places) * nn::norm(x, nn::channels);
   }
 };
 struct running_scale {

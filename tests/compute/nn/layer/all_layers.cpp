@@ -37,6 +37,10 @@ void layers_of_samples(Check const& of) {
   of(nn::slice{.first = 1, .count = 2, .along = nn::places}, {2, 2, 4});
   of(nn::reshape{.height = 5, .width = 0, .channels = 2}, {3, 2, 5});
   of(nn::transpose{}, {3, 2, 5});
+  of(nn::pad{.before = 1, .after = {0, 2}, .value = 3}, {3, 2, 5});
+  of(nn::pad{.before = {2, 0}, .channels_before = 1, .channels_after = 2}, {3, 2, 4});
+  of(nn::pad{.after = {0, 3}}, {1, 5, 2});
+  of(nn::pad{}, {1, 1, 3}, 1);
 
   of(nn::dense{.units = 5}, {2, 3, 2});
   of(nn::dense{.units = 1, .use_bias = false}, {1, 1, 7}, 1);
@@ -229,6 +233,7 @@ TEST_CASE("samples of a minibatch know nothing of each other") {
 
 TEST_CASE("options and inputs that do not fit are found") {
   using enum edl::fit;
+  float const zero = 0;
   CHECK(nn::leaky_relu{.slope = -1}.check({1, 1, 1}) == option_out_of_range);
   CHECK(nn::elu{.alpha = -1}.check({1, 1, 1}) == option_out_of_range);
   CHECK(nn::dropout{.rate = 1}.check({1, 1, 1}) == option_out_of_range);  // it leaves nothing
@@ -248,6 +253,10 @@ TEST_CASE("options and inputs that do not fit are found") {
   CHECK(nn::max_pool{.window = 0}.check({4, 9, 1}) == option_out_of_range);
   CHECK(nn::average_pool{.window = 5}.check({4, 9, 1}) == window_exceeds_input);
   CHECK(nn::average_pool{.window = 0}.check({4, 9, 1}) == option_out_of_range);
+  CHECK(nn::pad{.before = {-1, 0}}.check({2, 2, 2}) == option_out_of_range);
+  CHECK(nn::pad{.after = {0, -1}}.check({2, 2, 2}) == option_out_of_range);
+  CHECK(nn::pad{.channels_after = -1}.check({2, 2, 2}) == option_out_of_range);
+  CHECK(nn::pad{.value = 1 / zero}.check({2, 2, 2}) == option_out_of_range);
   CHECK(nn::upsample{.factor = {0, 2}}.check({2, 2, 2}) == option_out_of_range);
   CHECK(nn::layer_norm{.epsilon = 0}.check({1, 1, 3}) == option_out_of_range);
   CHECK(nn::group_norm{}.check({2, 2, 48}) == groups_do_not_divide_channels);

@@ -34,6 +34,16 @@ constexpr auto axes = nn::graph([](auto x) {
                     nn::matmul(c, b) | nn::dense{.units = 1});
 });
 
+/// Two results above each other, and one behind the other.
+constexpr auto stacked = nn::graph([](auto x) {
+  auto const a = x | nn::dense{.units = 2, .each_place = true} | nn::flatten{};
+  auto const b = x | nn::slice{.count = 2} | nn::tanh{} | nn::flatten{};
+  auto const above = nn::concat(a, b) | nn::reshape{.height = 2, .width = 3, .channels = 2};
+  auto const behind = nn::concat(b, a, b) | nn::reshape{.width = 9, .channels = 2};
+  return nn::concat(above | nn::conv2d{.filters = 2, .kernel = 2},
+                    behind | nn::conv2d{.filters = 1, .kernel = {1, 8}});
+});
+
 }  // namespace
 
 TEST_CASE("gradients of products, transpositions, other extents and slices of results") {
@@ -45,6 +55,7 @@ TEST_CASE("gradients of products, transpositions, other extents and slices of re
   check_gradients(square, {1, 1, 1});
   check_gradients(axes, {1, 1, 24});
   check_gradients(axes, {4, 3, 2});
+  check_gradients(stacked, {1, 3, 4});
 }
 
 TEST_CASE("a product of results is one of matrices for each sample") {
