@@ -169,6 +169,13 @@ constexpr auto towers = nn::graph(
       auto const item = page | titles | nn::flatten{} | tower;
       return nn::concat(user * item, numbers, numbers | nn::dense{.units = 2}) | nn::dense{.units = 2};
     });
+/// Of a picture whose channels come first, and of an input.
+constexpr auto gathered = nn::graph(
+    nn::inputs(nn::input<"picture">(picture), nn::input<"at">(nn::ids{.count = 4})), [](auto x, auto at) {
+      auto const a = x | nn::conv2d{.filters = 3, .kernel = 2} | nn::relu{};
+      auto const b = a | nn::dense{.units = 5, .each_place = true};
+      return nn::concat(nn::gather(a, at), nn::gather(b, at)) | nn::dense{.units = 2, .each_place = true};
+    });
 constexpr auto bags = [] {
   constexpr auto in =
       nn::inputs(nn::input<"weighted">(nn::weighted_ids{.most = 4}), nn::input<"ids">(nn::ids{.count = 3}),
@@ -584,6 +591,7 @@ int main(int, char** argv) {
   write<operations>(to, "operations");
   write<decoder>(to, "decoder");
   write<towers>(to, "towers");
+  write<gathered>(to, "gathered");
   write<pools>(to, "pools");
   write<norms>(to, "norms");
   write<foldable>(to, "foldable");

@@ -17,6 +17,7 @@
 #include "edl/compute/nn/layer/embedding.hpp"
 #include "edl/compute/nn/layer/embedding_bag.hpp"
 #include "edl/compute/nn/layer/factorization_machine.hpp"
+#include "edl/compute/nn/layer/gather.hpp"
 #include "edl/compute/nn/layer/graph_of.hpp"
 #include "edl/compute/nn/layer/group_norm.hpp"
 #include "edl/compute/nn/layer/layer_norm.hpp"

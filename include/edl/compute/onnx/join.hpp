@@ -11,6 +11,8 @@ namespace edl::nn {
 
 enum class merge;
 struct matrix_product;
+struct gathered;
+struct row_ids;
 
 }  // namespace edl::nn
 
@@ -21,6 +23,10 @@ value join(graph& g, nn::merge how, std::vector<value> branches, shape out);
 
 /// Joins two results, as matrices of places by channels.
 value join(graph& g, nn::matrix_product const& l, std::vector<value> results, shape out);
+
+/// Takes places of the first result by the ids of the second.
+value join(graph& g, nn::gathered const& l, std::vector<value> results, shape out);
+value to_onnx(graph& g, nn::row_ids const& l, value const& x);
 
 /// The names of several outputs in order, with the number of elements of each.
 using output_names = std::vector<std::pair<std::string, int>>;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "edl/compute/nn/layer/gather.hpp"
 #include "edl/compute/nn/layer/graph_joint.hpp"
 #include "edl/compute/onnx/join.hpp"
 #include "edl/core/inline.hpp"
@@ -27,6 +28,15 @@ EDL_INLINE value join(graph& g, nn::merge how, std::vector<value> branches, shap
 EDL_INLINE value join(graph& g, nn::matrix_product const&, std::vector<value> results, shape out) {
   std::string const a = g.as(results[0], form::places).name, b = g.as(results[1], form::places).name;
   return {g.add("MatMul", {a, b}), out, form::places};
+}
+
+EDL_INLINE value to_onnx(graph& g, nn::row_ids const&, value const& x) {
+  return {g.add("Unsqueeze", {x.name, g.numbers({-1})}), x.extents};
+}
+EDL_INLINE value join(graph& g, nn::gathered const&, std::vector<value> results, shape out) {
+  std::vector<attribute> const of_each_sample{{"batch_dims", std::int64_t(1)}};
+  return {g.add("GatherND", {g.as(results[0], form::places).name, results[1].name}, of_each_sample), out,
+          form::places};
 }
 
 EDL_INLINE void add_outputs(graph& g, value const& y, output_names const& names) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compute/nn/harness.hpp"
+#include "edl/compute/nn/input_place.hpp"
 #include "edl/compute/nn/layers.hpp"
 #include "edl/compute/nn/padding_mask.hpp"
 #include "edl/compute/nn/plan.hpp"
@@ -68,6 +69,50 @@ TEST_CASE("a product of results is one of matrices for each sample") {
   for (std::size_t i = 0; i < 30; ++i) h.x[i] = double(i);
   h.forward();
   CHECK(h.y == std::vector<double>{33, 36, 39, 114, 126, 138, 1158, 1206, 1254, 1374, 1431, 1488});
+}
+
+namespace {
+
+constexpr auto picked_from = nn::inputs(nn::input<"rows">(nn::image{.height = 2, .width = 2, .channels = 2}),
+                                        nn::input<"at">(nn::ids{.count = 3}));
+constexpr auto picked = nn::graph(picked_from, [](auto rows, auto at) { return nn::gather(rows, at); });
+constexpr auto picked_twice = nn::graph(picked_from, [](auto rows, auto at) {
+  auto const a = rows | nn::dense{.units = 3, .each_place = true} | nn::tanh{};
+  return nn::gather(a, at) * nn::gather(a | nn::dense{.units = 3, .each_place = true}, at) |
+         nn::dense{.units = 2};
+});
+
+}  // namespace
+
+TEST_CASE("gathering takes places by ids, and adds their gradients up") {
+  lone_layer<std::remove_cvref_t<decltype(picked.body)>> h{.l = picked.body, .in = picked.input, .batch = 2};
+  CHECK(h.out == edl::shape{1, 3, 2});
+  h.x = {1, 2, 3, 4, 5, 6, 7, 8, /* at */ 3, 0, 3, 11, 12, 13, 14, 15, 16, 17, 18, /* at */ 1, 1, 2};
+  h.dy = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  h.forward();
+  CHECK(h.y == std::vector<double>{7, 8, 1, 2, 7, 8, 13, 14, 13, 14, 15, 16});
+  h.backward();
+  CHECK(h.dx == std::vector<double>{3, 4, 0, 0, 0, 0, 6, 8, 0, 0, 0, 0, 0, 16, 18, 11, 12, 0, 0, 0, 0, 0});
+  CHECK(nn::reads_all_inputs(picked));
+  int found = 0;
+  nn::for_each_ids(picked.body, picked.input, nn::id_range{},
+                   [&](nn::id_range ids, int vocabulary, bool none) {
+                     ++found;
+                     CHECK(ids.first == 8);
+                     CHECK(ids.count == 3);
+                     CHECK(vocabulary == 4);
+                     CHECK(!none);
+                   });
+  CHECK(found == 1);
+
+  lone_layer<std::remove_cvref_t<decltype(picked_twice.body)>> t{
+      .l = picked_twice.body, .in = picked_twice.input, .batch = 2};
+  for (std::size_t s = 0; s < 2; ++s)
+    for (std::size_t i = 0; i < 3; ++i) t.x[s * 11 + 8 + i] = double((2 * s + i) * 3 % 4);
+  t.value();
+  t.backward();
+  auto const gradients = t.gradients;
+  CHECK(t.error(t.parameters, gradients) < 1e-7);
 }
 
 TEST_CASE("mistakes of products are found") {
