@@ -337,66 +337,6 @@ class written_at {
   int before_;
 };
 
-/// An operand of a binary operation, with the line of an operator.
-struct operand {
-  tensor value{};  ///< if it has no scope: a number
-  double constant = 0;
-  int line;
-
-  constexpr operand(tensor x, source_line at = {})  // NOLINT(google-explicit-constructor)
-      : value(x), line(at.number) {}
-  template <number N>
-  constexpr operand(N n, source_line at = {})  // NOLINT(google-explicit-constructor)
-      : constant(double(n)), line(at.number) {}
-
-  constexpr tensor in(scope& s) const { return value.within != nullptr ? value : s.number(constant); }
-};
-
-/// The axes of a reduction; without any: those of a sample.
-struct reduced_axes {
-  axes along{};
-  bool given = false;
-  int wrong_line = 0;
-
-  constexpr reduced_axes() = default;
-  constexpr reduced_axes(axes of) : along(of), given(true) {}  // NOLINT(google-explicit-constructor)
-  /// A mistake.
-  template <number N>
-  constexpr reduced_axes(N, source_line line = {})  // NOLINT(google-explicit-constructor)
-      : wrong_line(line.number) {}
-
-  constexpr axes of(tensor x) const {
-    if (wrong_line > 0) x.within->fail({mistake_kind::number_for_axes, wrong_line, {}, {}});
-    return given ? along : without(x.within->over_of(x), samples);
-  }
-};
-
-constexpr tensor binary(operation o, operand const& a, operand const& b) {
-  scope& of = *(a.value.within != nullptr ? a : b).value.within;
-  tensor const first = a.in(of);
-  return of.add(o, a.line, first, b.in(of));
-}
-
-/// a / b. A division of each element of a row by one number is one division.
-constexpr tensor quotient(operand const& a, operand const& b) {
-  if (a.value.within != nullptr && b.value.within != nullptr) {
-    scope& of = *a.value.within;
-    if (has(of.over_of(a.value), channels) && !has(of.over_of(b.value), channels))
-      return of.add(operation::multiply, a.line, a.value,
-                    of.add(operation::divide, a.line, of.number(1), b.value));
-  }
-  return binary(operation::divide, a, b);
-}
-
-/// The nth power of x, by squares.
-constexpr tensor whole_power(tensor x, long long n) {
-  if (n < 0) return quotient(1, whole_power(x, -n));
-  if (n == 0) return binary(operation::power, x, 0);
-  if (n == 1) return x;
-  tensor const root = whole_power(x, n / 2), even = binary(operation::multiply, root, root);
-  return n % 2 == 0 ? even : binary(operation::multiply, even, x);
-}
-
 }  // namespace expression
 
 template <std::same_as<bool> T>
