@@ -37,12 +37,13 @@ TEST_CASE("places and channels of one value lie around a sample") {
   h.forward();
   CHECK(h.y == std::vector<double>{9, 9, 9, 9, 9, 9, 9, 9, 1, 2, 3, 4, 9, 9, 9, 9,  //
                                    9, 9, 9, 9, 9, 9, 9, 9, 5, 6, 7, 8, 9, 9, 9, 9});
-  lone_layer<nn::pad> c{
-      .l = {.after = {1, 0}, .channels_before = 1, .channels_after = 2}, .in = {1, 2, 1}, .batch = 1};
-  CHECK(c.out == edl::shape{2, 2, 4});
+  lone_layer<nn::pad> c{.l = {.before = {0, 1}, .after = {1, 0}, .channels_before = 1, .channels_after = 2},
+                        .in = {1, 2, 1},
+                        .batch = 1};
+  CHECK(c.out == edl::shape{2, 3, 4});
   c.x = {5, 6};
   c.forward();
-  CHECK(c.y == std::vector<double>{0, 5, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  CHECK(c.y == std::vector<double>{0, 0, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   CHECK(nn::pad{.channels_after = 1}.treats_each_place());
   CHECK(!nn::pad{.after = {0, 1}}.treats_each_place());
 }
