@@ -9,11 +9,10 @@ namespace cluster_test {
 using namespace tiny;
 
 TEST_CASE("2 servers and 2 workers train as well as one process does") {
-  lines const flags[] = {
-      {"--use_async"},
-      {"--grads_to_wait=2"},
-      {"--use_async", "--get_model_steps=4"},
-      {"--outer_steps=4", "--outer_momentum=0", "--outer_learning_rate=1", "--gradients=bfloat16"}};
+  lines const flags[] = {{"--use_async"},
+                         {"--grads_to_wait=2"},
+                         {"--use_async", "--get_model_steps=4"},
+                         {"--outer_steps=4", "--gradients=bfloat16"}};
   for (lines f : flags) {
     CAPTURE(f);
     job::scratch const dir;

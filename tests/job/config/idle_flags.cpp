@@ -114,10 +114,10 @@ TEST_CASE("flags that another one makes idle are told, too") {
         std::set<std::string>{"use_async", "lr_staleness_modulation"});
   CHECK(training({sums, "--lr_staleness_modulation"}) == std::set<std::string>{"lr_staleness_modulation"});
   CHECK(training({servers, "--lr_staleness_modulation"}).empty());
-  CHECK(training({servers, "--outer_steps=4", "--outer_momentum=0.5", "--outer_learning_rate=1"}).empty());
+  CHECK(training({servers, "--outer_steps=4", "--outer_momentum=0.5", "--outer_learning_rate=0.5"}).empty());
   CHECK(training({servers, "--outer_steps=4", "--lr_staleness_modulation"}) ==
         std::set<std::string>{"lr_staleness_modulation"});
-  CHECK(training({servers, "--outer_momentum=0.5", "--outer_learning_rate=1"}) ==
+  CHECK(training({servers, "--outer_momentum=0.5", "--outer_learning_rate=0.5"}) ==
         std::set<std::string>{"outer_momentum", "outer_learning_rate"});
   CHECK(training({local, "--outer_steps=4"}) == std::set<std::string>{"outer_steps"});
   CHECK(training({sums, "--ps_replicas=2"}) == std::set<std::string>{"ps_replicas"});

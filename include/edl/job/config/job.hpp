@@ -104,7 +104,7 @@ struct job_options {
     bool lr_staleness_modulation = false;
     int get_model_steps = 1;
     int outer_steps = 1;  ///< a worker's own steps that are pushed together; 1: each gradient is pushed
-    float outer_learning_rate = 0.7f, outer_momentum = 0.9f;  ///< of the servers' steps with these
+    float outer_learning_rate = 1, outer_momentum = 0;  ///< of the servers' steps with these
     gradient_format gradients = gradient_format::float32;
     bool fixed_global_batch = false;
     edl::allreduce_transport allreduce_transport = edl::allreduce_transport::automatic;
