@@ -62,6 +62,28 @@ TEST_CASE("pushes side by side reach the backup in the order in which they were 
   CHECK(c.pull(backup, 2) == mine);  // the rule's result depends on the order
 }
 
+TEST_CASE("a push of more minibatches than a round may have is refused, with nothing counted") {
+  caller c;
+  process one;
+  c.ask<edl::wire::ConfigureReply>(one, method::configure, configuration(1, part::primary, false));
+  auto const push = [&](std::uint32_t task, int minibatches) {
+    edl::wire::PushRequest r;
+    r.set_generation(1);
+    r.mutable_task()->set_index(task);
+    r.set_minibatches(5000);
+    for (int i = 1; i < minibatches; ++i) {
+      auto& m = *r.add_more();
+      m.mutable_task()->set_index(task);
+      m.set_minibatch(std::uint32_t(i));
+      m.set_minibatches(5000);
+    }
+    std::vector<float> const values(6, 1);
+    return c.ask<edl::wire::PushReply>(one, method::push, r, {std::as_bytes(std::span(values))}).version();
+  };
+  CHECK(code_of([&] { push(1, 4097); }) == status::invalid);
+  CHECK(push(2, 4096) == 4096);
+}
+
 TEST_CASE("without its backup a server acknowledges nothing, and tells") {
   caller c;
   process first;

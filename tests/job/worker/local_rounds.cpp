@@ -204,6 +204,20 @@ TEST_CASE("a round of another generation is dropped, and its minibatches are tra
   CHECK(t.model.steps.size() == 14);
 }
 
+TEST_CASE("a lease that fails or is handed back as its servers go back is dropped, and the worker goes on") {
+  for (bool const stopped : {false, true}) {
+    trained t;
+    t.from = numbers_source(100, {9});
+    t.master.work = {t.task(0, 12), t.task(12, 16), t.task(16, 20)};
+    t.rounds.refresh();
+    CHECK(t.train([&] {
+      if (t.model.steps.size() == 2) t.there.generation = 2;  // its round is of the first
+      return stopped && t.model.steps.size() == 2;
+    }) == !stopped);
+    CHECK(t.master.outcomes.size() == (stopped ? 0 : 1));
+  }
+}
+
 TEST_CASE("a minibatch that is leased again within its round is in it once") {
   trained t;
   edl::data::batch none;

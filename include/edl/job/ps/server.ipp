@@ -22,7 +22,12 @@ contribution contribution_of(Minibatch const& m, float rate) {
   return {key, m.records(), m.skipped(), rate};
 }
 
+inline constexpr int most_of_a_round = 4096;  // minibatches; --outer_steps has no more
+
 inline std::vector<contribution> contributions_of(wire::PushRequest const& p) {
+  if (p.more_size() >= most_of_a_round)
+    throw net::call_error(net::status::invalid,
+                          fmt::format("a push of more than {} minibatches", most_of_a_round));
   float const rate = p.has_rate() ? p.rate() : 1;
   std::vector<contribution> all{contribution_of(p, rate)};
   for (auto const& m : p.more()) all.push_back(contribution_of(m, rate));

@@ -143,12 +143,14 @@ EDL_INLINE data::loader& session::loader_of(lane& in, assignment const& a) {
 
 EDL_INLINE bool session::run() {
   time_account::scope const all(account_, time_account::other);
+  std::optional<std::string> failure;  // of the lease at work
   for (;;) {
     if (stopping_ && stopping_()) {
       hand_back();
       return false;
     }
     try {
+      if (failure) end(*std::exchange(failure, std::nullopt));
       {
         time_account::scope const counts(account_, time_account::tasks);
         rest();
@@ -196,7 +198,7 @@ EDL_INLINE bool session::run() {
       return false;
     } catch (data_error const& e) {
       if (turn_ >= lanes_.size() || here().leases.empty()) throw;
-      end(e.what());
+      failure = e.what();
     }
   }
 }
@@ -680,7 +682,11 @@ EDL_INLINE void session::give_back() {
 }
 
 EDL_INLINE void session::hand_back() {
-  end_round();
+  try {
+    end_round();
+  } catch (rolled_back const&) {
+    return drop_leases();  // they are void
+  }
   // Return the last first: the master puts each at the front, so another worker gets them in order.
   for (lane& in : lanes_)
     for (; !in.leases.empty(); in.leases.pop_back())
