@@ -18,7 +18,7 @@
 
 namespace nn = edl::nn;
 
-static_assert(snippets == 27, "docs/models.md has another number of snippets than this file uses");
+static_assert(snippets == 28, "docs/models.md has another number of snippets than this file uses");
 
 namespace {
 
@@ -44,11 +44,12 @@ static_assert(edl::model<drawn::network, edl::cpu>::output == edl::shape{1, 1, 1
 #include "models-12.inc"
 #include "models-13.inc"
 #include "models-14.inc"
-#include "models-17.inc"
+#include "models-15.inc"
 #include "models-18.inc"
 #include "models-19.inc"
-#include "models-23.inc"
+#include "models-20.inc"
 #include "models-24.inc"
+#include "models-25.inc"
 #include "models-4.inc"
 #include "models-5.inc"
 #include "models-6.inc"
@@ -60,19 +61,19 @@ struct picture {
   static constexpr auto network =
       nn::sequential(nn::image{.height = 8, .width = 8, .channels = 3},
                      nn::conv2d{.filters = 24, .kernel = 2, .train_kernel = false}, block, channel_scale{},
-                     trained_swish{}, own_dropout{}, nn::dense{.units = 2});
+                     trained_swish{}, own_dropout{}, running_norm{}, nn::dense{.units = 2});
   static constexpr nn::softmax_cross_entropy loss{};
-#include "models-15.inc"
 #include "models-16.inc"
+#include "models-17.inc"
   using metrics = edl::metrics<edl::accuracy, error_rate>;
   static void feed(edl::example const& record, edl::sample<picture>& into, edl::mode) {
     into.features = record.floats("image", {8, 8, 3});
     into.label = record.integer("label");
   }
 #include "models-10.inc"
-#include "models-20.inc"
-#include "models-25.inc"
+#include "models-21.inc"
 #include "models-26.inc"
+#include "models-27.inc"
 };
 
 struct ranged {
@@ -92,7 +93,7 @@ struct tuned {
   };
   static constexpr auto network = picture::network;
   static constexpr nn::softmax_cross_entropy loss{};
-#include "models-21.inc"
+#include "models-22.inc"
   static void feed(edl::example const&, edl::sample<tuned>&, edl::mode) {}
 };
 
@@ -102,7 +103,7 @@ namespace mnist {
 constexpr auto network = nn::sequential(nn::image{.height = 28, .width = 28, .channels = 1},
                                         nn::conv2d{.filters = 8}, nn::relu{}, nn::dense{.units = 10});
 }
-#include "models-27.inc"
+#include "models-28.inc"
 
 }  // namespace
 
@@ -112,7 +113,7 @@ TEST_CASE_TEMPLATE("the models of the documents can be trained", Model, text, pi
 }
 
 struct planned {
-#include "models-22.inc"
+#include "models-23.inc"
 };
 
 TEST_CASE("the schedule of the documents warms up for a twentieth of the training, and ends with it") {

@@ -34,7 +34,9 @@ plan draw_plan(std::uint64_t seed) {
   if (more.one_in(2)) p.kept = int(more.between(1, 3));
   p.elsewhere = !p.launched && more.one_in(3);
   draws rounds(seed, 112);
-  if (p.how == strategy::asynchronous && rounds.one_in(3)) p.outer_steps = int(rounds.between(2, 12));
+  if (p.how == strategy::asynchronous && rounds.one_in(3))
+    p.outer_steps = int(
+        rounds.between(2, std::min({12, p.checkpoint_steps, p.evaluation_steps ? p.evaluation_steps : 12})));
   return p;
 }
 

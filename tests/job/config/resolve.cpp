@@ -111,6 +111,8 @@ TEST_CASE("rounds of a worker's own steps are pushed at once, to servers") {
   for (char const* other : {"--distribution_strategy=AllreduceStrategy", "--grads_to_wait=2",
                             "--sync_version_tolerance=1", "--get_model_steps=4", "--verify_gradients=0.01"})
     CHECK(contains(with(other), "--outer_steps"));
+  CHECK(contains(with("--evaluation_steps=49"), "--evaluation_steps=49"));
+  CHECK(contains(with("--checkpoint_steps=49"), "--checkpoint_steps=49"));
   CHECK(contains(with("--outer_momentum=1"), "--outer_momentum=1"));
   CHECK(contains(with("--outer_learning_rate=0"), "--outer_learning_rate=0"));
   auto const one = job({"train", "--training_data=d", "--outer_steps=50", "--distribution_strategy=Local"});

@@ -121,6 +121,21 @@ TEST_CASE("stores that have rounds in other divisions come to the same version")
   CHECK(a.segments().counted() == b.segments().counted());
 }
 
+TEST_CASE("an average over rounds has each of the first ones in equal parts") {
+  auto const layout = small_layout();
+  rounds const each(2, 1, 0);
+  store s(
+      {.layout = layout, .elements = {0, 6}, .rule = *each.rule(), .when = each, .moving_average = 0.999});
+  std::uint32_t task = 0;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<contribution> const both{batch(task), batch(task + 1)};
+    s.push(both, task, ones, twos);
+    task += 2;
+  }
+  CHECK(s.current()[0] == -2);
+  CHECK(s.averaged().variables()[0] == doctest::Approx(-1.5).epsilon(1e-3));
+}
+
 TEST_CASE("a round that n minibatches overtook counts for less, and takes part in the momentum") {
   auto const layout = small_layout();
   rounds const each(2, 0.5f, 0.5f);

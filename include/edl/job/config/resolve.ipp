@@ -110,6 +110,12 @@ inline void resolve_rounds(job& j) {
   if (t.get_model_steps > 1) refuse("a worker pulls after each round: leave out --get_model_steps");
   if (t.verify_gradients > 0)
     refuse("a round cannot be computed again by another worker: leave out --verify_gradients");
+  // Of what a round passes by, servers have one state only.
+  for (auto const& [flag, steps] : {std::pair{"evaluation_steps", j.evaluation.evaluation_steps},
+                                    std::pair{"checkpoint_steps", j.checkpoints.checkpoint_steps}})
+    if (steps > 0 && steps < std::uint64_t(t.outer_steps))
+      throw usage_error(fmt::format("--{}={}: a round of --outer_steps={} is pushed whole: give at least {}",
+                                    flag, steps, t.outer_steps, t.outer_steps));
   t.use_async = true;
   t.get_model_steps = t.outer_steps;
 }

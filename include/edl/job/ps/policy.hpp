@@ -29,6 +29,9 @@ class policy {
     return 1;
   }
 
+  /// How many steps the rule has made before one with this many minibatches before it.
+  virtual std::uint64_t steps_made(std::uint64_t minibatches) const { return minibatches; }
+
   /// The rule that makes the steps; null: the model's.
   virtual update_rule const* rule() const { return nullptr; }
 };
@@ -87,6 +90,9 @@ class rounds final : public policy {
   }
   float share(std::uint64_t version, std::uint64_t computed_on) const override {
     return rate(version, computed_on);
+  }
+  std::uint64_t steps_made(std::uint64_t minibatches) const override {
+    return minibatches / std::uint64_t(steps_);
   }
   update_rule const* rule() const override { return &rule_; }
 

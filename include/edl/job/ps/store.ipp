@@ -151,7 +151,8 @@ EDL_INLINE push_result store::push(std::span<contribution const> minibatches, st
         if (s.of_rows)
           rows_.step(s.elements, rows, rate * part, s.steps);
         else
-          variables_.step(s.elements, gradients, state_change, rate * part, s.steps, share * part);
+          variables_.step(s.elements, gradients, state_change, rate * part, when_.steps_made(s.steps),
+                          share * part);
         s.steps += counted;
         continue;
       }

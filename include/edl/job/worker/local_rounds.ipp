@@ -54,6 +54,7 @@ EDL_INLINE void local_rounds::end_round() {
                     waiting_.size(), version_));
   view<float> const all = change_;
   servers_.push(waiting_, version_, all.first(parameters), all.subspan(parameters), {});
+  version_ += waiting_.size();
   waiting_.clear();  // not before: a push that failed may be repeated
   start_.assign(now.begin(), now.end());
 }

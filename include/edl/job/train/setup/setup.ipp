@@ -34,22 +34,27 @@ inline std::uint64_t times(std::uint64_t a, std::uint64_t b) {
   return a > ~std::uint64_t{0} / b ? ~std::uint64_t{0} : a * b;
 }
 
-/// The number of versions kept for evaluations. Before an evaluation starts, workers complete the tasks that
-/// they hold, two each. If evaluations decide something, no such version may be dropped.
+/// The number of versions kept for evaluations, and for checkpoints. Before an evaluation starts, workers
+/// complete the tasks that they hold, two each, and their rounds. If evaluations decide something, no such
+/// version may be dropped.
 inline std::size_t frozen_versions(job const& j) {
   constexpr std::size_t usual = 2, most = 64;
-  if (!j.judges()) return usual;
+  bool const rounds = j.training.outer_steps > 1;
+  if (!j.judges() && !rounds) return usual;
   std::uint64_t const pushing =
       j.strategy == strategy::parameter_server ? std::uint64_t(std::max(1, j.processes.num_workers)) : 1;
-  auto const between_requests =
-      std::uint64_t(std::max(j.data.num_minibatches_per_task, j.training.outer_steps));
-  std::uint64_t const steps = 2 * between_requests * pushing;
-  return std::size_t(std::min<std::uint64_t>(most, usual + steps / j.evaluation.evaluation_steps));
+  std::uint64_t const held = j.judges() ? 2 * std::uint64_t(j.data.num_minibatches_per_task) : 0,
+                      steps = (held + (rounds ? std::uint64_t(j.training.outer_steps) : 0)) * pushing;
+  std::uint64_t every = ~std::uint64_t{0};
+  for (std::uint64_t n : {j.evaluation.evaluation_steps, rounds ? j.checkpoints.checkpoint_steps : 0})
+    if (n > 0) every = std::min(every, n);
+  return std::size_t(std::min<std::uint64_t>(most, usual + steps / every));
 }
 
 /// --max_step in minibatches of the whole job. An earlier run may have had another number of minibatches per
 /// step, and the last step of its data may have been smaller.
 inline std::uint64_t last_minibatch(job const& j, master::restore_point const& from) {
+  if (j.training.outer_steps > 1) return j.data.max_step;  // a version that lies in a round has all of it
   std::uint64_t const of_a_step = minibatches_of_a_step(j);
   std::uint64_t applied = 0;
   for (auto const& [epoch, t] : from.applied.tallies()) applied += t.minibatches;
