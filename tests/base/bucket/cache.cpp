@@ -2,8 +2,6 @@
 #include "edl/base/bucket/cache.hpp"
 
 #include <doctest/doctest.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <condition_variable>
 #include <filesystem>
@@ -13,7 +11,6 @@
 #include <thread>
 
 #include "base/bucket/unkind_store.hpp"
-#include "edl/base/bucket/md5.hpp"
 #include "scratch_directory.hpp"
 
 namespace cache_test {
@@ -94,35 +91,6 @@ TEST_CASE("several ranges are asked for at a time, of a store that fails now and
   CHECK(double_.connections() > 1);
 }
 
-TEST_CASE("MD5 sums of several files at a time are those of each") {
-  scratch const dir;
-  std::vector<edl::bucket::detail::summed_file> files;
-  std::vector<std::string> sums;
-  std::size_t const chunk = 32 << 10;
-  for (std::size_t const size : {std::size_t(0), std::size_t(1), std::size_t(55), std::size_t(56),
-                                 std::size_t(64), chunk - 9, chunk - 1, chunk, chunk + 1, 3 * chunk + 70}) {
-    std::string text(size, '\0');
-    for (std::size_t i = 0; i < size; ++i) text[i] = char(i * i + size);
-    std::string const path = dir / std::to_string(size);
-    std::ofstream(path, std::ios::binary) << text;
-    files.push_back({.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC), .size = size});
-    sums.push_back(test::md5(text));
-  }
-  files.push_back({.fd = files.back().fd, .size = files.back().size + 1});  // it has been cut off
-  files.push_back({.fd = -1, .size = 1});
-  sums.resize(files.size());
-  edl::bucket::detail::md5_of(files);
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    CAPTURE(files[i].size);
-    CHECK(files[i].sum == sums[i]);
-    auto alone = files[i];
-    alone.sum.clear();
-    edl::bucket::detail::md5_of({&alone, 1});
-    CHECK(alone.sum == sums[i]);
-  }
-  for (std::size_t i = 0; i < 10; ++i) ::close(files[i].fd);
-}
-
 TEST_CASE("a wrong checksum is an error, and the bytes are not kept") {
   fixture const f;
   bool damage = true;
@@ -144,20 +112,6 @@ TEST_CASE("a wrong checksum is an error, and the bytes are not kept") {
   double_.objects["k"] = "more";
   double_.tags["k"] = "\"d41d8cd98f00b204e9800998ecf8427e-2\"";
   CHECK(text_of(copy_of("s3://box/k", o).path()) == "more");
-}
-
-TEST_CASE("a wrong checksum of one of many objects is told, and its bytes are not kept") {
-  fixture const f;
-  unkind_store double_;
-  for (int i = 0; i < 40; ++i) double_.objects["d/" + std::to_string(i)] = std::string(std::size_t(i), 'x');
-  double_.tags["d/20"] = "\"" + test::md5("other") + "\"";
-  auto const o = f.options(double_);
-  CHECK(says(thrown([&] { copy_of("s3://box/d", o); }),
-             {"s3://box/d/20: the received bytes have the MD5 sum"}));
-  double_.tags.clear();
-  auto const copy = copy_of("s3://box/d", o);
-  for (int i = 0; i < 40; ++i)
-    CHECK(text_of(copy.path() + "/" + std::to_string(i)) == std::string(std::size_t(i), 'x'));
 }
 
 TEST_CASE("a sum that the store sends counts, and not an ETag that only looks like an MD5 sum") {

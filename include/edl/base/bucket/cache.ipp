@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fnmatch.h>
+#include <openssl/evp.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
@@ -23,7 +25,6 @@
 #include <vector>
 
 #include "edl/base/bucket/cache.hpp"
-#include "edl/base/bucket/md5.hpp"
 #include "edl/core/clock.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -173,43 +174,28 @@ struct copying {
   }
 };
 
-// Sums of longer objects are computed alone: the last one of several would take longer so.
-inline constexpr std::uint64_t longest_lane = 64 << 20;
-
-/// Whether an ETag may be the MD5 sum of the object.
-inline bool is_md5(std::string_view etag) {
-  return etag.size() == 34 && etag.substr(1, 32).find_first_not_of("0123456789abcdef") == etag.npos;
-}
-
-inline void finish(copying& c) {
-  if (::fdatasync(c.fd) != 0) refuse_file("cannot write", c.to);
-  ::close(std::exchange(c.fd, -1));
-  auto const whole = c.to.string();
-  if (::rename(whole.c_str(), whole.substr(0, whole.size() - unfinished.size()).c_str()) != 0)
-    refuse_file("cannot rename", c.to);
-}
-
-/// Finishes those whose MD5 sums are right. Throws error that names another one.
-inline void finish_summed(std::vector<copying*> const& all, std::string const& bucket) {
-  std::vector<summed_file> files;
-  for (copying const* const c : all) files.push_back({.fd = c->fd, .size = c->of.size});
-  md5_of(files);
-  std::string wrong;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    copying& c = *all[i];
-    std::string const tag = c.of.etag.substr(1, 32);
-    if (files[i].sum.empty()) refuse_file("cannot read", c.to);
-    if (files[i].sum == tag) {
-      finish(c);
-      continue;
-    }
-    ::unlink(c.to.c_str());
-    wrong = fmt::format(
-        "s3://{}/{}: the received bytes have the MD5 sum {}, but the object's ETag is {}: they "
-        "were damaged on their way, or the store encrypts the object with your key",
-        bucket, printable(c.of.key, 300), files[i].sum, tag);
+inline void check_sum(copying const& c, std::string const& name) {
+  std::string const tag = c.of.etag.size() == 34 ? c.of.etag.substr(1, 32) : std::string();
+  if (tag.find_first_not_of("0123456789abcdef") != tag.npos || tag.empty()) return;  // not an MD5
+  std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> const sum(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  if (!sum || EVP_DigestInit_ex(sum.get(), EVP_md5(), nullptr) != 1) return;  // a system without MD5 (FIPS)
+  std::vector<char> some(128 << 10);  // stays in the processor's cache
+  for (std::uint64_t at = 0; at < c.of.size;) {
+    auto const n = ::pread(c.fd, some.data(), some.size(), ::off_t(at));
+    if (n <= 0) refuse_file("cannot read", c.to);
+    EVP_DigestUpdate(sum.get(), some.data(), std::size_t(n));
+    at += std::uint64_t(n);
   }
-  if (!wrong.empty()) throw error(wrong);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> out;
+  unsigned size = 0;
+  EVP_DigestFinal_ex(sum.get(), out.data(), &size);
+  if (auto const got = hexadecimal({reinterpret_cast<char const*>(out.data()), size}); got != tag) {
+    ::unlink(c.to.c_str());
+    throw error(
+        fmt::format("{}: the received bytes have the MD5 sum {}, but the object's ETag is {}: they were "
+                    "damaged on their way, or the store encrypts the object with your key",
+                    name, got, tag));
+  }
 }
 
 // Fetches all objects into `directory`, which may hold those of an interrupted copy.
@@ -237,7 +223,6 @@ inline void fetch(store const& from, objects const& what, fs::path const& direct
   }
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
-  std::vector<copying*> summing;  // whole, but not compared with their tags
   std::exception_ptr failed;
   std::atomic<bool> stopped{false};
   auto const copy = [&](part const& p) {
@@ -261,28 +246,21 @@ inline void fetch(store const& from, objects const& what, fs::path const& direct
     });
     invariant(at == p.to, "a range is written whole");
     if (--c.left > 0) return;
-    if (compared || !is_md5(c.of.etag)) return finish(c);
-    std::vector<copying*> all;
-    if (c.of.size > longest_lane) {
-      all = {&c};
-    } else {
-      std::lock_guard const lock(mutex);
-      summing.push_back(&c);
-      if (summing.size() == md5_lanes) all.swap(summing);
-    }
-    finish_summed(all, from.bucket());
-  };
-  auto const attempt = [&](auto&& act) {
-    try {
-      act();
-    } catch (...) {
-      std::lock_guard const lock(mutex);
-      if (!failed) failed = std::current_exception();
-      stopped = true;
-    }
+    if (!compared) check_sum(c, fmt::format("s3://{}/{}", from.bucket(), printable(c.of.key, 300)));
+    if (::fdatasync(c.fd) != 0) refuse_file("cannot write", c.to);
+    ::close(std::exchange(c.fd, -1));
+    auto const whole = c.to.string();
+    if (::rename(whole.c_str(), whole.substr(0, whole.size() - unfinished.size()).c_str()) != 0)
+      refuse_file("cannot rename", c.to);
   };
   auto const work = [&] {
-    for (std::size_t i; !stopped && (i = next++) < parts.size();) attempt([&] { copy(parts[i]); });
+    for (std::size_t i; !stopped && (i = next++) < parts.size();) try {
+        copy(parts[i]);
+      } catch (...) {
+        std::lock_guard const lock(mutex);
+        if (!failed) failed = std::current_exception();
+        stopped = true;
+      }
   };
   {
     std::jthread const tells([&](std::stop_token const& over) {
@@ -297,7 +275,6 @@ inline void fetch(store const& from, objects const& what, fs::path const& direct
       threads.emplace_back(work);
     work();
   }
-  attempt([&] { finish_summed(summing, from.bucket()); });
   if (failed) std::rethrow_exception(failed);
 }
 

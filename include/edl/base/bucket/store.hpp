@@ -70,7 +70,7 @@ class store {
 
   /// Passes bytes [from, to) of an object to `take`, in order and each once, in pieces. Throws error if the
   /// object has changed since it was found. Returns whether they were compared with a sum: that of an object
-  /// that is read whole, which the store sends.
+  /// that is read whole, which the store sends, or else an ETag that is an MD5 sum.
   bool read(object const& of, std::uint64_t from, std::uint64_t to,
             std::function<void(std::string_view)> const& take) const;
 

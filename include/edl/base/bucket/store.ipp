@@ -577,7 +577,7 @@ EDL_INLINE bool store::read(object const& of, std::uint64_t from, std::uint64_t 
         if (head.code() != 200 && range != wanted)
           throw error(fmt::format("{}: the store replies with '{}' instead of '{}'", what,
                                   printable(range, 100), wanted));
-        if (from == 0 && whole) sum.begin(head);
+        if (from == 0 && whole) sum.begin(head, of.etag);
       }
       if (part.size() > to - from) throw error(what + ": the store sends more than was requested");
       sum.add(part);

@@ -16,7 +16,8 @@ namespace edl::bucket {
 /// CRC-32C, CRC-32 or CRC-64/NVME. Sums of parts, which contain a '-', are none. Thread safety: unsafe.
 class sum_check {
  public:
-  void begin(http::response_parser const& head);
+  /// `etag`: may be an MD5 sum, which counts if the store sends no other sum.
+  void begin(http::response_parser const& head, std::string_view etag = {});
 
   /// Whether there is a sum.
   bool compares() const { return kind_ != kind::none; }
@@ -27,7 +28,7 @@ class sum_check {
   void end(std::string const& what);
 
  private:
-  enum class kind : std::uint8_t { none, sha256, crc32c, crc32, crc64 } kind_ = kind::none;
+  enum class kind : std::uint8_t { none, sha256, crc32c, crc32, crc64, md5 } kind_ = kind::none;
   std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> sum_{nullptr, nullptr};
   std::uint64_t crc_ = 0;
   std::string wanted_;

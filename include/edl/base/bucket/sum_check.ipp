@@ -43,7 +43,7 @@ inline std::uint64_t crc64(std::string_view bytes, std::uint64_t before) {
 
 }  // namespace detail
 
-EDL_INLINE void sum_check::begin(http::response_parser const& head) {
+EDL_INLINE void sum_check::begin(http::response_parser const& head, std::string_view etag) {
   kind_ = kind::none, crc_ = 0;
   for (auto const& [of, field] : {std::pair{kind::sha256, "x-amz-checksum-sha256"},
                                   {kind::crc32c, "x-amz-checksum-crc32c"},
@@ -52,9 +52,13 @@ EDL_INLINE void sum_check::begin(http::response_parser const& head) {
     auto const sum = head.field(field);
     if (kind_ == kind::none && !sum.empty() && sum.find('-') == sum.npos) kind_ = of, wanted_ = sum;
   }
-  if (kind_ != kind::sha256) return;
+  if (kind_ == kind::none && etag.size() == 34 &&
+      etag.substr(1, 32).find_first_not_of("0123456789abcdef") == etag.npos)
+    kind_ = kind::md5, wanted_ = etag.substr(1, 32);
+  if (kind_ != kind::sha256 && kind_ != kind::md5) return;
   sum_ = {EVP_MD_CTX_new(), EVP_MD_CTX_free};
-  if (!sum_ || EVP_DigestInit_ex(sum_.get(), EVP_sha256(), nullptr) != 1) kind_ = kind::none;
+  auto const* const how = kind_ == kind::md5 ? EVP_md5() : EVP_sha256();  // a FIPS system has no MD5
+  if (!sum_ || EVP_DigestInit_ex(sum_.get(), how, nullptr) != 1) kind_ = kind::none;
 }
 
 EDL_INLINE void sum_check::add(std::string_view part) {
@@ -71,7 +75,7 @@ EDL_INLINE void sum_check::add(std::string_view part) {
 EDL_INLINE void sum_check::end(std::string const& what) {
   if (kind_ == kind::none) return;
   std::string got;
-  if (kind_ == kind::sha256) {
+  if (kind_ == kind::sha256 || kind_ == kind::md5) {
     std::array<unsigned char, EVP_MAX_MD_SIZE> out;
     unsigned size = 0;
     EVP_DigestFinal_ex(sum_.get(), out.data(), &size);
@@ -80,8 +84,13 @@ EDL_INLINE void sum_check::end(std::string const& what) {
     for (int shift = kind_ == kind::crc64 ? 56 : 24; shift >= 0; shift -= 8)
       got += char(crc_ >> shift & 0xff);
   }
-  got = base64(got);
+  got = kind_ == kind::md5 ? hexadecimal(got) : base64(got);
   if (got == wanted_) return;
+  if (kind_ == kind::md5)
+    throw error(
+        fmt::format("{}: the received bytes have the MD5 sum {}, but the object's ETag is {}: they were "
+                    "damaged on their way, or the store encrypts the object with your key",
+                    what, got, wanted_));
   throw error(
       fmt::format("{}: the received bytes have the {} {}, but the store sends {}: they were damaged "
                   "on their way, or in the store",
