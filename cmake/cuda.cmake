@@ -30,6 +30,10 @@ find_package(CUDAToolkit REQUIRED)
 
 file(GLOB edl_cuda_units CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/edl/compute/device/cuda/library/kernels/*.cu
      ${PROJECT_SOURCE_DIR}/include/edl/compute/device/cuda/library/*.cpp)
+# CMake 3.31 compiles CUDA sources together, too. Those have constants of the same names.
+set(edl_cuda_kernels ${edl_cuda_units})
+list(FILTER edl_cuda_kernels INCLUDE REGEX "[.]cu$")
+set_source_files_properties(${edl_cuda_kernels} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 add_library(edl-cuda SHARED ${edl_cuda_units})
 target_include_directories(edl-cuda PRIVATE ${PROJECT_SOURCE_DIR}/include ${CUDAToolkit_INCLUDE_DIRS}
                            ${EDL_CUDNN_INCLUDE})
