@@ -77,11 +77,7 @@ std::vector<std::string> job::command() const {
     add("--ps_ranges=4");
     add(fmt::format("--ps_replicas={}", plan_.copies));
     if (plan_.how == strategy::asynchronous) add("--use_async");
-    if (plan_.outer_steps > 1)
-      for (std::string const& flag :
-           {fmt::format("--outer_steps={}", plan_.outer_steps), std::string("--outer_learning_rate=1"),
-            std::string("--outer_momentum=0")})
-        add(flag);
+    if (plan_.outer_steps > 1) add(fmt::format("--outer_steps={}", plan_.outer_steps));
     if (plan_.how == strategy::synchronous) add(fmt::format("--grads_to_wait={}", plan_.grads_to_wait));
   } else {
     add("--distribution_strategy=AllreduceStrategy");

@@ -68,7 +68,8 @@ class remote_parameters final : public remote_link {
     return push(std::span(&minibatch, 1), version, gradients, state_change, rows);
   }
 
-  /// The same for several minibatches together (`ps::rounds`), in order. The servers count all or none.
+  /// The same for several minibatches together (`ps::rounds`), in order. Each element counts those that it
+  /// lacks, and makes as much of the step (`ps::store::push`).
   pushed push(std::span<contribution const> minibatches, std::uint64_t version, view<float> gradients,
               view<float> state_change, std::span<sparse::row_gradients const> rows);
   std::uint32_t position(task_key const& task, std::uint32_t minibatches) override;
