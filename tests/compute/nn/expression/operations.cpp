@@ -160,6 +160,26 @@ TEST_CASE("slopes where functions have none, or an infinite one") {
   CHECK(at<[](auto x) { return nn::norm(x); }>(zero) == std::array{zero, zero});
 }
 
+/// Exponentials times a number per row, which an option makes 0.
+struct gained {
+  double gain = 1;
+  constexpr auto forward(auto x, auto&) const {
+    auto const e = nn::exp(x - nn::stop_gradient(nn::max(x, nn::channels)));
+    return e * (gain / nn::sum(e, nn::channels));
+  }
+};
+
+TEST_CASE("exponentials times 0") {
+  auto const [y, dx] =
+      at<[](auto x) { return nn::exp(x) * nn::mean(x, nn::channels); }>(std::array{-1.0, 1.0});
+  CHECK(y == std::array{0.0, 0.0});
+  for (double const slope : dx) CHECK(slope == doctest::Approx(std::cosh(1.0)));
+  for (double const gain : {0.0, 1.0, -2.0}) check_gradients(gained{.gain = gain}, {1, 2, 5});
+  // Only a softmax's exponentials are read from its result.
+  CHECK(nn::reads_y<nn::derived<function_of<[](auto x) { return nn::softmax(x); }>>>);
+  CHECK(!nn::reads_y<nn::derived<gained>>);
+}
+
 TEST_CASE("gradients of norms") {
   check_function<[](auto x) { return x / (1 + nn::norm(x, nn::channels)) + nn::norm(x, nn::places); }>();
   check_function<[](auto x) { return nn::norm(x); }>();

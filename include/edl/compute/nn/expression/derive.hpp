@@ -88,19 +88,22 @@ class deriver {
     return put(
         {.what = operation::sum, .over = without(over(a), along), .along = along, .a = std::int16_t(a)});
   }
-  /// If the result is an expensive value times one number per row, that value is computed from the stored
-  /// result. Softmax is an example.
+  /// The exponentials of a softmax are computed from the stored result, by the sum that divided them. This
+  /// holds only where the factor cannot be 0. So the dividend must be the 1 of `quotient`, not an option, and
+  /// the exponentials those of differences from the row's greatest, so that their sum is from 1 to their
+  /// number.
   constexpr void find_factor(form const& of) {
     node const n = of.nodes[of.result];
     if (n.what != operation::multiply) return;
-    for (int a : {n.a, n.b}) {
-      int const b = a == n.a ? n.b : n.a;
-      if (of.nodes[a].what != operation::exp || has(of.nodes[b].over, channels)) continue;
-      node const factor = of.nodes[b];
-      bool const inverse = factor.what == operation::divide;
-      dear_ = a;
-      instead_ = times(of.result, inverse ? over_by(factor.b, factor.a) : over_by(literal(1), b));
-      return;
+    auto const at = [&](int i) { return i < 0 ? node{} : of.nodes[i]; };
+    node const e = at(n.a), by = at(n.b), one = at(by.a), all = at(by.b);
+    node const off = at(e.a), stop = at(off.b), most = at(stop.a);
+    if (e.what == operation::exp && off.what == operation::subtract && stop.what == operation::stop &&
+        most.what == operation::peak && most.a == off.a && by.what == operation::divide &&
+        one.what == operation::constant && one.index < 0 && all.what == operation::sum && all.a == n.a &&
+        all.along == most.along) {
+      dear_ = n.a;
+      instead_ = times(of.result, by.b);
     }
   }
 

@@ -52,7 +52,7 @@ constexpr tensor quotient(operand const& a, operand const& b) {
     scope& of = *a.value.within;
     if (has(of.over_of(a.value), channels) && !has(of.over_of(b.value), channels))
       return of.add(operation::multiply, a.line, a.value,
-                    of.add(operation::divide, a.line, of.number(1), b.value));
+                    of.add(operation::divide, a.line, of.one(), b.value));
   }
   return binary(operation::divide, a, b);
 }

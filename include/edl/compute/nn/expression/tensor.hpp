@@ -179,6 +179,8 @@ class scope {
   constexpr tensor number(double value) {
     return put({.index = std::int16_t(form_.constants++), .value = value}, 0);
   }
+  /// 1, which no option is.
+  constexpr tensor one() { return put({.value = 1}, 0); }
   constexpr tensor number_of_elements(axes along) {
     return put({.what = operation::extent, .along = along}, 0);
   }
@@ -299,7 +301,7 @@ class scope {
     node n = form_.nodes[from];
     for (std::int16_t* of : {&n.a, &n.b, &n.c})
       if (*of >= 0) *of = std::int16_t(move(*of, to, moved));
-    if (n.what == operation::constant) n.index = std::int16_t(to.constants++);
+    if (n.what == operation::constant && n.index >= 0) n.index = std::int16_t(to.constants++);
     if (is_random(n.what)) n.index = std::int16_t(to.streams++);
     if (n.what == operation::variable) {
       to.variables[std::size_t(to.variable_count)] = form_.variables[std::size_t(n.index)];
