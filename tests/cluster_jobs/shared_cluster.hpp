@@ -19,7 +19,9 @@ inline lab::options small_cluster(char const* cpu) {
 
 class shared_cluster : public laboratory {
  public:
-  explicit shared_cluster(char const* cpu) : laboratory(small_cluster(cpu)) {
+  explicit shared_cluster(char const* cpu) : shared_cluster(small_cluster(cpu)) {}
+  explicit shared_cluster(lab::options const& o, std::vector<std::string> flags = {})
+      : laboratory(o), flags_(std::move(flags)) {
     cluster.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
                  lab::read_yaml(std::string(EDL_MANIFESTS) + "/trainingjob-crd.yaml").at(0));
     cluster.post("/api/v1/namespaces/default/serviceaccounts", {{"metadata", {{"name", "edl"}}}});
@@ -29,10 +31,11 @@ class shared_cluster : public laboratory {
   /// Another one, after this has been killed.
   void start_controller() {
     controller_.reset();
+    std::vector<std::string> line{"--metrics_address=127.0.0.1:0", "--max_load=1", "--lease_duration=4",
+                                  "--lease_renew_deadline=3", "--lease_retry=0.2"};
+    line.insert(line.end(), flags_.begin(), flags_.end());
     controller_ = std::make_unique<job::run>(
-        std::vector<std::string>{"--metrics_address=127.0.0.1:0", "--max_load=1", "--lease_duration=4",
-                                 "--lease_renew_deadline=3", "--lease_retry=0.2"},
-        job::options{.env = {{"KUBECONFIG", cluster.kubeconfig()}}, .program = EDL_CONTROLLER});
+        line, job::options{.env = {{"KUBECONFIG", cluster.kubeconfig()}}, .program = EDL_CONTROLLER});
   }
   void kill_controller() { ::kill(controller_->pid(), SIGKILL); }
   std::string log_of_controller() const { return controller_->log(); }
@@ -87,6 +90,7 @@ class shared_cluster : public laboratory {
   }
 
  private:
+  std::vector<std::string> flags_;
   std::unique_ptr<job::run> controller_;
 };
 

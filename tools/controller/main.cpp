@@ -72,6 +72,11 @@ std::vector<cli::flag> flags() {
        .type = number,
        .lowest = 0,
        .highest = 86400},
+      {.name = "prices",
+       .help = "file of the present prices of node pools, for spec.spot, as {\"us-east-1a\": 0.92}: USD per "
+               "hour of "
+               "one worker's machine; read again when it changes; without it, the prices of the jobs' specs "
+               "apply"},
       {.name = "pod_groups",
        .help = "servers and the least workers of a job are placed together or not at all, by a PodGroup "
                "(scheduling.k8s.io) that the cluster's scheduler knows",
@@ -152,6 +157,7 @@ controller::controller_options options_of(cli::command_line const& l) {
   o.planning.who = autoscaler::policy_called(l.text("policy"));
   o.reconciling.suspend_timeout = value("suspend_patience");
   o.reconciling.node_timeout = value("node_patience");
+  o.prices = l.text("prices");
   o.reconciling.pod_groups = l.truth("pod_groups");
   o.requests_per_s = value("requests_per_second");
   o.workers = unsigned(l.number("workers"));

@@ -92,8 +92,8 @@ class cluster : public api_requests {
     node["status"]["conditions"][1] = {{"type", type}, {"status", has ? "True" : "False"}};
     put("/api/v1/nodes/" + name, node);
   }
-  void add_node(std::string const& name, int cpu) {
-    json n{{"metadata", {{"name", name}}},
+  void add_node(std::string const& name, int cpu, json const& labels = json::object()) {
+    json n{{"metadata", {{"name", name}, {"labels", labels}}},
            {"status",
             {{"allocatable", {{"cpu", std::to_string(cpu)}, {"memory", "64Gi"}, {"pods", "110"}}},
              {"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}};
@@ -295,6 +295,11 @@ class cluster : public api_requests {
     for (auto const& [at, n] : objects) {
       if (!at.starts_with("/api/v1/nodes/")) continue;
       std::string const name = n["metadata"]["name"];
+      json const has = n["metadata"].value("labels", json::object());
+      json const wanted = p["spec"].value("nodeSelector", json::object());
+      if (std::ranges::any_of(wanted.items(),
+                              [&](auto const& one) { return has.value(one.key(), "") != one.value(); }))
+        continue;
       if (used[name] + wants > std::stod(n["status"]["allocatable"]["cpu"].get<std::string>())) continue;
       p["spec"]["nodeName"] = name;
       p["status"].erase("conditions");
@@ -370,15 +375,37 @@ class cluster : public api_requests {
     for (std::uint32_t id : leave)
       if (there.size() > size && std::ranges::count(there, id) > 0) gone(id);
     std::ranges::sort(there);
-    while (there.size() > size) gone(there.back());
-    for (; there.size() < size; there.push_back(next++)) member(spec, {role::worker, next});
+    bool const moving = there.size() == size + 1 && !notes.value(annotation::pool, "").empty();
+    while (there.size() > size + moving) gone(there.back());
+    std::string const pool = notes.value(annotation::pool, "");
+    // One moves at a time, and leaves when its successor runs.
+    auto const elsewhere = [&](std::uint32_t id) {
+      return !pool.empty() &&
+             k8s::pool_of(objects.at(pod_path(fmt::format("{}-worker-{}", base, id), space))) != pool;
+    };
+    for (std::uint32_t id : std::vector(there)) {
+      json const& m = objects.at(pod_path(fmt::format("{}-worker-{}", base, id), space));
+      if (elsewhere(id) && m["spec"].value("nodeName", "").empty()) gone(id);
+    }
+    if (std::ranges::any_of(there, elsewhere)) {
+      bool const all = std::ranges::all_of(there, [&](std::uint32_t id) {
+        return objects.at(pod_path(fmt::format("{}-worker-{}", base, id), space))["status"]["phase"] ==
+               "Running";
+      });
+      if (there.size() <= size)
+        ++size;
+      else if (all)
+        gone(*std::ranges::find_if(there, elsewhere));
+    }
+    for (; there.size() < size; there.push_back(next++)) member(spec, {role::worker, next}, pool);
     for (std::uint32_t id = 0; id < spec.num_servers; ++id)
       if (!objects.contains(pod_path(fmt::format("{}-ps-{}", base, id), space)))
         member(spec, {role::server, id});
   }
-  void member(k8s::job_spec const& spec, edl::process_id who) {
-    make(fmt::format("/api/v1/namespaces/{}/pods", spec.space),
-         k8s::member_pod(spec, who, who.id, {}, {}, spec.by));
+  void member(k8s::job_spec const& spec, edl::process_id who, std::string const& pool = {}) {
+    json p = k8s::member_pod(spec, who, who.id, {}, {}, spec.by);
+    k8s::put_in_pool(p, pool);
+    make(fmt::format("/api/v1/namespaces/{}/pods", spec.space), p);
   }
   std::vector<std::string> members(std::string const& base, std::string const& space) const {
     auto all = paths(pod_path(base, space));
@@ -433,6 +460,8 @@ class pass {
     look(c);
     return act(c);
   }
+
+  void take_prices(pool_prices prices) { control_.take(std::move(prices)); }
 
   /// When it wants to look again; seconds.
   double again_at() const { return again_at_; }

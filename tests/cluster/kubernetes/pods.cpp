@@ -85,6 +85,38 @@ TEST_CASE("Workers on nodes that are short of something are told of when that ch
   CHECK(told().at(0).workers.empty());
 }
 
+TEST_CASE("New workers go to the chosen pool; those elsewhere move, or are created again without a node") {
+  drive d;
+  d.run(server(0));
+  auto old = d.run(worker(0));
+  d.all.use_pool("{}");
+  d.all.start(worker(1), std::nullopt, d.now);
+  CHECK(d.take<create_pod>().back().pool == "{}");
+  pod_status waits{.who = worker(1), .index = 1, .name = pod_name("j", worker(1)), .uid = "w", .pool = "{}"};
+  d.all.created(worker(1), waits.uid);
+  d.all.changed(waits, d.now);
+  auto const moving = [&] {
+    d.all.tick(d.now);
+    return d.take<pods_moving>();
+  };
+  using all = std::map<std::uint32_t, std::string>;
+  CHECK(moving().at(0).workers == all{{0, "moves to the pool of nodes that was chosen"}});
+  CHECK(moving().empty());
+  d.all.use_pool("{\"a\":\"b\"}");
+  d.all.tick(d.now);
+  auto const ends = d.take<pod_ended>();
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].ending.who == worker(1));
+  CHECK(ends[0].ending.outside);
+  d.all.stop(worker(0), 30s);
+  CHECK(moving().at(0).workers.empty());
+  // Without a pool nobody moves.
+  d.run(worker(2));
+  CHECK(moving().size() == 1);
+  d.all.use_pool("");
+  CHECK(moving().at(0).workers.empty());
+}
+
 TEST_CASE("Nodes that a master avoids are avoided by the next") {
   drive d;
   CHECK(d.all.avoid(worker(0), "is slow") == "");

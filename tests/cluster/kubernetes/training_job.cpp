@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "edl/core/error.hpp"
+#include "edl/core/wall_time.hpp"
 
 namespace training_job_test {
 
@@ -130,6 +131,44 @@ TEST_CASE("what no job can be is refused with the job, the field and what is exp
   CHECK(refused("/kind", "Job") == "team/mnist: kind is 'Job': expected TrainingJob");
   CHECK(refused("/spec", json::array()) == "team/mnist: spec is a list: expected an object");
   CHECK_THROWS_WITH(read_training_job(json("x")), "a TrainingJob: it is \"x\": expected an object");
+}
+
+TEST_CASE("the pools of spot nodes are read, and what cannot be is refused") {
+  auto const with = [](char const* at, json const& value) {
+    json spot = R"({"deadline": "2026-12-24T18:00:00Z", "budgetUsd": 50,
+      "onDemand": {"nodeSelector": {"pool": "od"}, "usdPerHour": 3},
+      "pools": [{"name": "a", "nodeSelector": {"pool": "a"}, "usdPerHour": 0.5},
+                {"name": "b", "nodeSelector": {"pool": "b"}, "usdPerHour": 0}]})"_json;
+    if (*at) spot[json::json_pointer(at)] = value;
+    return spot;
+  };
+  json job = mnist();
+  job["spec"]["spot"] = with("", nullptr);
+  auto const read = read_training_job(job).spec.spot;
+  REQUIRE(read);
+  CHECK(read->deadline == *edl::seconds_of("2026-12-24T18:00:00Z"));
+  CHECK(read->budget == 50);
+  CHECK(read->on_demand.usd_per_hour == 3);
+  REQUIRE(read->pools.size() == 2);
+  CHECK(read->pools[1].labels == std::map<std::string, std::string>{{"pool", "b"}});
+  for (auto const& [at, value, why] : std::vector<std::tuple<char const*, json, char const*>>{
+           {"/deadline", "soon", "spec.spot.deadline is 'soon': expected a time in UTC"},
+           {"/pools", json::array(), "spec.spot.pools is empty"},
+           {"/pools/0/name", "on-demand", "spec.spot.pools[0].name is 'on-demand'"},
+           {"/pools/0/name", "b", "spec.spot.pools[1].name occurs twice"},
+           {"/pools/0/nodeSelector", json::object(), "spec.spot.pools[0].nodeSelector is missing"},
+           {"/pools/0/nodeSelector/pool", "b", "spec.spot.pools[1].nodeSelector is that of pool a"},
+           {"/pools/0/nodeSelector/pool", "od", "spec.spot.pools[0].nodeSelector is that of onDemand"},
+           {"/pools/0/usdPerHour", nullptr, "spec.spot.pools[0].usdPerHour is missing"},
+           {"/pools/0/usdPerHour", -1, "spec.spot.pools[0].usdPerHour is -1"},
+           {"/pools/0/usdPerHour", 1e9, "spec.spot.pools[0].usdPerHour is 1000000000: expected at most"},
+           {"/onDemand", nullptr, "spec.spot.onDemand.nodeSelector is missing"}}) {
+    CAPTURE(at);
+    CHECK(refused("/spec/spot", with(at, value)).starts_with(std::string("team/mnist: ") + why));
+  }
+  job["spec"]["workers"]["template"]["spec"]["nodeSelector"] = {{"pool", "c"}};
+  CHECK_THROWS_WITH(read_training_job(job),
+                    doctest::Contains("has pool=od, but spec.workers.template has pool=c"));
 }
 
 TEST_CASE("servers without a template are none where there are no servers") {

@@ -71,6 +71,13 @@ TEST_CASE("a status is read as it was written, and an empty one too") {
   s.progress = {10, 20, 1, 2, 30, 40, "2026-11-22T13:00:00Z", "2026-11-22T11:00:00Z"};
   s.speeds = {{1, 930.5}, {4, 0.25}};
   s.active_seconds = 77;
+  s.spot = {"a",
+            "goes to a",
+            "2026-11-22T10:00:00Z",
+            1.25,
+            "2026-11-22T11:00:00Z",
+            40,
+            {{"a", truth::yes, 1, 0.5, 2, 1, "2026-11-22T11:00:00Z"}, {"b"}}};
   add_scale_record(s, {"2026-11-22T10:30:00Z", 2, 4, "There is room."});
   json const written = status_json(s);
   CHECK(written["phase"] == "running");

@@ -304,6 +304,48 @@ TEST_CASE("a worker with a copy of the model leaves when another one has it, too
   CHECK_FALSE(m.take<find_restore_point>());
 }
 
+TEST_CASE("workers that move leave when their successors have joined: one first, then twice as many") {
+  auto o = master_with_servers::small();
+  o.num_workers = 4;
+  master_with_servers::master m(o);
+  m.start();
+  for (std::uint32_t const id : {1, 2, 3}) m.join(role::worker, id);
+  m.it.moving({{0, "moves"}, {1, "moves"}, {2, "moves"}, {3, "moves"}, {9, "moves"}});
+  std::uint32_t next = 4;
+  for (list const& batch : {list{0}, list{1}, list{2, 3}}) {
+    for (int i = 0; i < 3; ++i) m.it.tick(m.now += seconds(1));
+    REQUIRE(m.take_all<start_process>().size() == batch.size());
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      CHECK_FALSE(beat(m, role::worker, batch[i], "").leave);
+      m.join(role::worker, next++);
+    }
+    for (std::uint32_t const id : batch) {
+      CHECK(beat(m, role::worker, id, "").leave);
+      CHECK(beat(m, role::worker, id, "").leave);  // the reply may be lost
+      m.it.left(role::worker, id, 1, m.now);
+    }
+    CHECK(ids_of(m.take_all<stop_process>()) == batch);
+  }
+  CHECK_FALSE(m.take<evade_place>());
+  for (std::uint32_t id = 4; id < 8; ++id) CHECK_FALSE(beat(m, role::worker, id, "").leave);
+}
+
+TEST_CASE("a worker whose successor has been started moves, whatever becomes of the reason") {
+  master_with_servers::master m(master_with_servers::small());
+  m.start();
+  m.it.moving({{0, "moves"}});
+  m.it.tick(m.now += seconds(1));
+  m.join(role::worker, 1);
+  m.it.tick(m.now += seconds(1));
+  auto const started = m.take_all<start_process>();
+  REQUIRE(started.size() >= 1);
+  m.it.moving({});
+  m.it.tick(m.now += seconds(1));
+  CHECK_FALSE(beat(m, role::worker, 0, "").leave);
+  m.join(role::worker, started.back().id);
+  CHECK(beat(m, role::worker, 0, "").leave);
+}
+
 TEST_CASE("a newcomer that has yet to take the model of a world is no reason to leave it, before a step") {
   using replicated_master::copy;
   replicated_master::master m;

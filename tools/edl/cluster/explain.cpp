@@ -157,6 +157,8 @@ void explain_training_job(live_job const& of, std::string const& named, explanat
   else if (auto const* resizing = edl::kubernetes::find_condition(s, type::resizing);
            resizing != nullptr && resizing->status == edl::kubernetes::truth::yes)
     now(resizing->message.empty() ? "its size is being changed" : resizing->message);
+  if (job.spec.spot && !s.spot.pool.empty() && !job.finished())
+    now(fmt::format("{}, which has cost {:.2f} USD so far", s.spot.reason, s.spot.usd));
   for (edl::kubernetes::scale_record const& r : s.scale_records)
     to.before.push_back(
         {r.time, "job", fmt::format("its workers became {} instead of {}: {}", r.to, r.from, r.reason)});

@@ -100,6 +100,9 @@ void add_training_job(edl::kubernetes::training_job const& job, rows& head) {
     head.push_back(
         {"Attempt:", fmt::format("{}, of {} that may fail; its master was started again {}", s.attempts,
                                  job.spec.backoff_limit, counted(s.restarts, "time"))});
+  if (job.spec.spot && !s.spot.pool.empty())
+    head.push_back({"Pool:", fmt::format("{} for {}, {:.2f} USD so far: {}", s.spot.pool, age_of(s.spot.time),
+                                         s.spot.usd, s.spot.reason)});
   if (!s.start_time.empty()) head.push_back({"Started:", s.start_time});
   if (!s.completion_time.empty()) head.push_back({"Ended:", s.completion_time});
 }

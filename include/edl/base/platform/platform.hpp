@@ -77,6 +77,10 @@ class observer {
   /// else there meanwhile.
   virtual void pressed(std::map<std::uint32_t, std::string> const& /*workers*/) {}
 
+  /// All workers that are to go to other machines, which the platform has chosen for their successors, with
+  /// the reason.
+  virtual void moving(std::map<std::uint32_t, std::string> const& /*workers*/) {}
+
   /// Called at the start, after all earlier endings: the running processes.
   virtual void found(findings const& what) = 0;
 

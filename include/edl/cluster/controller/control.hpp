@@ -41,6 +41,9 @@ class control {
   /// Stores a plan. Returns the keys of the jobs for which it differs from the previous plan.
   std::vector<std::string> take(autoscaler::plan const& p);
 
+  /// The newest prices of pools. Returns the keys of the jobs that have any.
+  std::vector<std::string> take(pool_prices prices);
+
   /// What to do for the job with this key.
   struct task {
     kubernetes::training_job job;
@@ -62,6 +65,7 @@ class control {
   autoscaler::plan_options planning_;
   reconcile_options reconciling_;
   std::string space_;
+  pool_prices prices_;
   std::unordered_map<std::string, autoscaler::job_plan> plans_;        ///< by uid
   std::unordered_map<std::string, autoscaler::reservation> promised_;  ///< by pods
 };

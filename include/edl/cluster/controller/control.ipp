@@ -31,6 +31,17 @@ EDL_INLINE std::vector<std::string> control::take(autoscaler::plan const& p) {
   return keys;
 }
 
+EDL_INLINE std::vector<std::string> control::take(pool_prices prices) {
+  prices_ = std::move(prices);
+  std::vector<std::string> keys;
+  for (auto const& [key, e] : known_.jobs())
+    if (e.job.spec.spot) {
+      known_.job(key)->memo.pools.decided = 0;
+      keys.push_back(key);
+    }
+  return keys;
+}
+
 EDL_INLINE std::vector<std::string> control::concerned(kueue::object_store::change const& c) const {
   std::vector<std::string> keys;
   if (c.all)
@@ -138,6 +149,7 @@ EDL_INLINE control::task control::decide(std::string const& key, double now) {
   is.queue = ask_kueue_of(*entry, t, now);
   is.state_of = [this](std::string const& node) { return known_.state_of(node); };
   is.pressure_of = [this](std::string const& node) { return known_.pressure_of(node); };
+  if (entry->job.spec.spot) is.prices = prices_;
   t.decision = reconcile(is, entry->memo, reconciling_);
   if (orphan) t.decision.actions.push_back(release_pod{master->name(), master->uid});
   return t;

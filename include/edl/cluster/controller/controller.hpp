@@ -24,7 +24,8 @@ struct controller_options {
   reconcile_options reconciling{};
   std::chrono::milliseconds plan_interval{50};       ///< minimum between two plans
   std::chrono::milliseconds report_interval{5'000};  ///< the same if only jobs' reports have changed
-  std::size_t workers = 8;                           ///< threads that reconcile jobs
+  std::string prices{};     ///< a file as `read_prices` reads it, read again when it changes; empty: none
+  std::size_t workers = 8;  ///< threads that reconcile jobs
   double requests_per_s = 300,
          burst = 100;  ///< for writes and for reads of single objects
 };

@@ -18,6 +18,7 @@
 #include "edl/cluster/controller/leader.hpp"
 #include "edl/cluster/controller/limited_requests.hpp"
 #include "edl/cluster/controller/work_queue.hpp"
+#include "edl/cluster/kubernetes/files.hpp"
 #include "edl/cluster/kubernetes/watcher.hpp"
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
@@ -42,6 +43,8 @@ struct controller::implementation {
   std::optional<steady::time_point> plan_at;
   bool stopped = false, discovered = false;
   std::string plan_trouble;
+  std::optional<kubernetes::watched_file> prices;  ///< of the thread that makes plans
+  steady::time_point prices_at{};
   execute_options executing;
 
   std::atomic<steady::time_point> plan_began{steady::time_point{}};
@@ -91,6 +94,7 @@ struct controller::implementation {
     follow(object_kind::priority_class, "/apis/scheduling.k8s.io/v1/priorityclasses");
     threads.emplace_back([this] { discover(); });
     for (std::size_t i = 0; i < set.workers; ++i) threads.emplace_back([this] { reconcile_jobs(); });
+    if (!set.prices.empty()) prices.emplace(set.prices, "prices of node pools");
     threads.emplace_back([this] { make_plans(); });
   } catch (std::system_error const& e) {
     throw error(fmt::format(
@@ -147,6 +151,8 @@ struct controller::implementation {
     numbers.describe("edl_trainingjobs", kind::gauge, "TrainingJobs, by phase.");
     numbers.describe("edl_trainingjob_workers_desired", kind::gauge, "Desired workers of all jobs together.");
     numbers.describe("edl_trainingjob_workers_running", kind::gauge, "Running workers.");
+    numbers.describe("edl_trainingjob_usd", kind::gauge,
+                     "What the workers of all jobs with spec.spot have cost so far.");
   }
 
   // Changes from the watches.
@@ -317,6 +323,7 @@ struct controller::implementation {
     steady::time_point last{};
     steady::duration pause = set.plan_interval;  // limits how much of the time slow plans may take
     while (!stopped) {
+      read_new_prices(lock);
       auto const when = steady::now();
       bool const due = plan_wanted == weight::hard || (plan_at && when >= *plan_at) ||
                        (plan_wanted == weight::soft && when >= last + set.report_interval);
@@ -333,6 +340,23 @@ struct controller::implementation {
       last = steady::now();
       pause = std::max<steady::duration>(set.plan_interval, 2 * (last - when));
     }
+  }
+
+  void read_new_prices(std::unique_lock<std::mutex>& lock) {
+    if (!prices || steady::now() < prices_at) return;
+    prices_at = steady::now() + std::chrono::seconds(5);
+    lock.unlock();
+    std::optional<pool_prices> next;
+    try {
+      std::string const& text = prices->text();
+      if (prices->changed()) next = read_prices(text);
+    } catch (error const& e) {
+      log.error(fmt::format("--prices={}: {}; the last known prices apply", set.prices, e.what()));
+    }
+    lock.lock();
+    if (!next) return;
+    for (std::string const& key : state.take(std::move(*next))) queue.add(key, steady::now());
+    work.notify_all();
   }
 
   void make_next_plan(std::unique_lock<std::mutex>& lock) {
@@ -374,16 +398,18 @@ struct controller::implementation {
       for (char const* phase :
            {"pending", "creating", "running", "scaling", "suspended", "succeeded", "failed"})
         phases[phase] = 0;
-      double desired = 0, running = 0;
+      double desired = 0, running = 0, usd = 0;
       for (auto const& [key, e] : state.known().jobs()) {
         ++phases[phase_of(e.job.status)];
         desired += e.job.status.workers.desired;
         running += e.job.status.workers.running;
+        usd += e.job.status.spot.usd;
       }
       for (auto const& [phase, n] : phases)
         numbers.set("edl_trainingjobs", n, fmt::format("phase=\"{}\"", phase));
       numbers.set("edl_trainingjob_workers_desired", desired);
       numbers.set("edl_trainingjob_workers_running", running);
+      numbers.set("edl_trainingjob_usd", usd);
       numbers.set("edl_controller_nodes", double(state.known().nodes()));
       numbers.set("edl_controller_pods", double(state.known().pods()));
       numbers.set("edl_controller_queue_length", double(queue.waiting()));

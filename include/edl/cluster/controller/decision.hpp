@@ -22,7 +22,8 @@ struct write_status {
 /// Creates whichever of the Secret, the Service and the master's pod are missing.
 struct create_master {
   std::uint32_t attempt = 1, restart = 0, workers = 1;
-  bool alone = true;  ///< no member exists yet
+  bool alone = true;   ///< no member exists yet
+  std::string pool{};  ///< annotation::pool; empty: none
 };
 /// Sets annotations of the master's pod; removes those without a value.
 struct annotate_master {

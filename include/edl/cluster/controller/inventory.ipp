@@ -281,12 +281,14 @@ EDL_INLINE inventory_change inventory::put_job(nlohmann::json const& object) {
     bool const same_spec = is.job.generation == next.job.generation && is.job.deleted == next.job.deleted;
     auto const let_in = [](job_entry const& e) {
       return std::tuple(is_true(e.job.status, kubernetes::condition_type::admitted),
-                        is_true(e.job.status, kubernetes::condition_type::suspended), e.job.finished());
+                        is_true(e.job.status, kubernetes::condition_type::suspended), e.job.finished(),
+                        e.job.status.spot.pool);
     };
+    bool const same_pool = is.job.status.spot.pool == next.job.status.spot.pool;
     if (same_spec && let_in(is) == let_in(next)) c.plan = inventory_change::weight::none;
     if (is.job.resource_version == next.job.resource_version) c.jobs.clear();
     next.memo = std::move(is.memo);
-    if (same_spec && is.shaped) {
+    if (same_spec && same_pool && is.shaped) {
       next.master = is.master, next.server = is.server, next.worker = is.worker;
       next.master_labels = is.master_labels, next.server_labels = is.server_labels;
       next.worker_labels = is.worker_labels;
@@ -300,7 +302,7 @@ EDL_INLINE inventory_change inventory::put_job(nlohmann::json const& object) {
     std::string const& space = next.job.space;
     next.master = shape_of(next.job.spec.master, space, next.master_labels);
     next.server = shape_of(next.job.spec.server, space, next.server_labels);
-    next.worker = shape_of(next.job.spec.worker, space, next.worker_labels, &next.worker_class);
+    next.worker = shape_of(template_in_pool(next.job), space, next.worker_labels, &next.worker_class);
   }
   job_by_uid_[next.job.uid] = key;
   jobs_.insert_or_assign(key, std::move(next));

@@ -40,6 +40,7 @@ EDL_INLINE void inventory::add_job(job_entry const& e, pod_marks& marks, autosca
   }
   // A job that the API server refuses must not reserve room.
   if (!e.memo.stalled.empty() && mine.empty()) j.suspended = true, j.why_suspended = e.memo.why;
+  if (waits_for_pool(is)) j.suspended = true, j.why_suspended = is.status.spot.reason;
   if (is.spec.suspend) j.suspended = true, j.why_suspended.clear();
   bool master = false;
   std::uint32_t servers = 0;

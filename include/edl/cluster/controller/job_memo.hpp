@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "edl/cluster/controller/pools.hpp"
+
 namespace edl::controller {
 
 /// What the controller remembers about a job besides the API server's objects. It is a cache: a new
@@ -33,6 +35,7 @@ struct job_memo {
   std::uint32_t early_losses = 0;                    ///< consecutive masters lost soon after their start
   double suspend_since = 0;                          ///< when the master was asked to suspend the job
   double status_written = 0;
+  pool_memo pools{};
 };
 
 }  // namespace edl::controller

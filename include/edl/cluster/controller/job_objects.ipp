@@ -98,6 +98,7 @@ EDL_INLINE nlohmann::json master_of(kubernetes::training_job const& job, create_
   meta["annotations"][attempt_annotation] = std::to_string(how.attempt);
   meta["annotations"][restart_annotation] = std::to_string(how.restart);
   meta["annotations"][first_size_annotation] = std::to_string(how.workers);
+  if (!how.pool.empty()) meta["annotations"][annotation::pool] = how.pool;
   meta["annotations"][annotation::least] = std::to_string(job.spec.workers.min);
   meta["finalizers"] = nlohmann::json::array({recorded_finalizer});
   return pod;

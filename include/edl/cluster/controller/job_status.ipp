@@ -66,6 +66,7 @@ EDL_INLINE bool differs_in_substance(kubernetes::training_job_status const& a,
   auto const bare = [](kubernetes::training_job_status s) {
     s.progress = {};
     s.speeds.clear();
+    s.spot = {.pool = s.spot.pool};
     for (kubernetes::condition& c : s.conditions) c.message.clear(), c.observed_generation = 0;
     return s;
   };

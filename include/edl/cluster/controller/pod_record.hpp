@@ -49,6 +49,7 @@ struct master_state {
   std::string requested_size{},
       leave{};                ///< a requested size, and the workers to remove first, not answered yet
   bool suspending = false;    ///< whether it has been asked to suspend the job
+  std::string pool{};         ///< the pool of nodes that it was last told of (annotation::pool)
   std::string short_nodes{};  ///< the pressure on its workers' nodes that it was last notified of
   std::string scaled{};       ///< its reply to the last size request
   std::optional<kubernetes::job_size> size{};  ///< the size that it aims at
@@ -66,6 +67,7 @@ struct pod_record {
 
   std::string key, uid, version;  ///< `key`: "namespace/name"; `version`: its resourceVersion
   std::string node{}, nominated{};
+  std::string pool{};  ///< annotation::pool
   autoscaler::shared<autoscaler::pod_shape> shape{};
   autoscaler::label_set labels{};  ///< matched by other pods' affinities
   std::string owner{};             ///< uid of the TrainingJob to which it belongs

@@ -62,6 +62,7 @@ inline std::unique_ptr<master_state> read_master(json const& pod, kubernetes::po
   m->requested_size = short_text(field(notes, {annotation::num_workers}));
   m->leave = short_text(field(notes, {annotation::leave}));
   m->suspending = text(field(notes, {annotation::suspend})) == "true";
+  m->pool = kubernetes::pool_of(pod);
   m->short_nodes = text(field(notes, {annotation::short_nodes}));
   m->scaled = short_text(field(notes, {annotation::scaled}));
   m->waits = short_text(field(notes, {annotation::waits}));
@@ -131,6 +132,7 @@ EDL_INLINE pod_record read_record(nlohmann::json const& pod) {
   r.uid = text(field(meta, {"uid"}));
   r.version = text(field(meta, {"resourceVersion"}));
   r.node = text(field(pod, {"spec", "nodeName"}));
+  r.pool = kubernetes::pool_of(pod);
   if (auto const& p = field(pod, {"spec", "priority"}); p.is_number_integer())
     r.priority = int(std::clamp<std::int64_t>(p.get<std::int64_t>(), -2'147'483'647, 2'147'483'647));
   r.nominated = text(field(pod, {"status", "nominatedNodeName"}));
@@ -167,16 +169,16 @@ EDL_INLINE bool same_for_plan(pod_record const& a, pod_record const& b) {
 }
 
 EDL_INLINE bool same_for_job(pod_record const& a, pod_record const& b) {
-  bool const same = a.uid == b.uid && a.node == b.node && a.owner == b.owner && a.at == b.at &&
-                    a.outlived == b.outlived && a.leaving == b.leaving && a.held == b.held &&
+  bool const same = a.uid == b.uid && a.node == b.node && a.pool == b.pool && a.owner == b.owner &&
+                    a.at == b.at && a.outlived == b.outlived && a.leaving == b.leaving && a.held == b.held &&
                     a.trouble == b.trouble && a.hopeless == b.hopeless && !a.master == !b.master;
   if (!same || !a.master) return same;
   master_state const &x = *a.master, &y = *b.master;
   return x.attempt == y.attempt && x.restart == y.restart && x.requested_size == y.requested_size &&
-         x.leave == y.leave && x.suspending == y.suspending && x.short_nodes == y.short_nodes &&
-         x.scaled == y.scaled && x.size == y.size && x.report == y.report && x.started == y.started &&
-         x.ready == y.ready && x.waits == y.waits && x.missing == y.missing && x.crashes == y.crashes &&
-         x.ending.code == y.ending.code && x.ending.words == y.ending.words;
+         x.leave == y.leave && x.suspending == y.suspending && x.pool == y.pool &&
+         x.short_nodes == y.short_nodes && x.scaled == y.scaled && x.size == y.size && x.report == y.report &&
+         x.started == y.started && x.ready == y.ready && x.waits == y.waits && x.missing == y.missing &&
+         x.crashes == y.crashes && x.ending.code == y.ending.code && x.ending.words == y.ending.words;
 }
 
 }  // namespace edl::controller

@@ -8,6 +8,7 @@
 #include "edl/cluster/autoscaler/autoscaler.hpp"
 #include "edl/cluster/controller/decision.hpp"
 #include "edl/cluster/controller/inventory.hpp"
+#include "edl/cluster/controller/pools.hpp"
 #include "edl/cluster/kueue/kueue.hpp"
 
 namespace edl::controller {
@@ -22,6 +23,7 @@ struct job_situation {
   std::function<inventory::node_state(std::string const& node)> state_of;
   double now = 0;                                                        ///< seconds since 1970
   std::function<std::string(std::string const& node)> pressure_of = {};  ///< empty: pressure is not known
+  pool_prices prices = {};                                               ///< that are newer than the spec's
 };
 
 struct reconcile_options {
@@ -33,6 +35,7 @@ struct reconcile_options {
   std::uint32_t most_crashes = 5;  ///< consecutive early crashes of masters that fail the attempt
   double progress_every = 10;      ///< seconds between status writes that differ only in progress
   double refusal_backoff = 60;     ///< seconds until a refused size is requested again
+  pool_options pools{};
 };
 
 /// Decides what to do for a job, from the state of the API server and nothing else that matters. It can be

@@ -47,6 +47,10 @@ class reconciler {
     if (memo_.generation != job_.generation) memo_.stalled.clear(), memo_.generation = job_.generation;
     if (!situation_.entry.invalid.empty()) {
       stall("InvalidSpec", situation_.entry.invalid);
+    } else if (job_.spec.spot && situation_.queue) {
+      stall("InvalidSpec",
+            "spec.spot chooses the nodes of workers, and so does Kueue: remove spec.spot, or the "
+            "job's queue");
     } else if (!job_.finished()) {
       advance();
     }
@@ -182,7 +186,8 @@ class reconciler {
       fail_attempt(master_->master->attempt,
                    "crashes whenever its kubelet starts it again: " + master_->trouble);
     if (is_finished()) return;
-    if (job_.spec.suspend || held_by_kueue()) return suspend();
+    if (!job_.spec.suspend && !held_by_kueue()) place_workers();
+    if (job_.spec.suspend || held_by_kueue() || waits_for_pool()) return suspend();
     memo_.suspend_since = 0;
     if (is_true(next_, ct::suspended)) set(ct::suspended, false, "Resumed", "The job goes on.");
     if (overdue()) return;
@@ -193,6 +198,26 @@ class reconciler {
     else
       make_master();
   }
+
+  /// Chooses the pool of nodes for the workers.
+  void place_workers() {
+    if (!job_.spec.spot) return void(next_.spot = {});
+    bool const no_room =
+        !master_ && situation_.plan && !situation_.plan->admitted && !situation_.plan->suspended;
+    std::optional<double> still;
+    if (master_ && master_->master->report) still = master_->master->report->standstill_s;
+    auto step = choose_pool({.job = job_,
+                             .members = situation_.members,
+                             .standstill = still,
+                             .no_room = no_room,
+                             .prices = situation_.prices,
+                             .now = now_},
+                            memo_.pools, next_, options_.pools);
+    out_.look_again(step.again_at);
+    if (step.event) out_.events.push_back(std::move(*step.event));
+  }
+
+  bool waits_for_pool() const { return job_.spec.spot && next_.spot.pool == kubernetes::no_pool; }
 
   /// Evaluates the exit of the master's pod, if the pod belongs to the current attempt.
   void record_end() {
@@ -294,10 +319,13 @@ class reconciler {
       if (is_true(next_, ct::suspended)) return;
       set(ct::suspended, true, "Suspended", "The job has no pods until spec.suspend is false.");
       set(ct::admitted, false, "Suspended", "The job is suspended.");
-    } else {  // it waits for Kueue without being suspended
+    } else {  // it waits without being suspended
+      bool const queued = held_by_kueue();
       if (find_condition(next_, ct::suspended))
-        set(ct::suspended, false, "Queued", "Kueue decides when the job runs.");
-      set(ct::admitted, false, situation_.queue->reason, situation_.queue->message);
+        set(ct::suspended, false, "Queued",
+            queued ? "Kueue decides when the job runs." : "The job waits for machines.");
+      set(ct::admitted, false, queued ? situation_.queue->reason : "WaitsForPool",
+          queued ? situation_.queue->message : next_.spot.reason);
       if (!was_in) return;
     }
     set(ct::running, false, run::suspended, "The job is suspended.");
@@ -424,7 +452,17 @@ class reconciler {
       stall(m.missing.find("exceeded quota") != std::string::npos ? "QuotaExceeded" : "MemberRefused",
             m.missing + "; the job needs this pod, and the master goes on asking for it");
     if (options_.pod_groups) open_gang_once();
+    tell_of_pool(m);
     resize(m);
+  }
+
+  void tell_of_pool(master_state const& m) {
+    std::string const pool = pool_selector(job_, next_);
+    if (m.pool == pool) return;
+    std::optional<std::string> note;
+    if (!pool.empty()) note = pool;
+    out_.actions.push_back(
+        annotate_master{master_->name(), master_->uid, {{annotation::pool, std::move(note)}}});
   }
 
   /// Opens the gang, and repeats that each minute while a member waits for a node: a request may be lost.
@@ -526,7 +564,8 @@ class reconciler {
     if (situation_.members.empty()) memo_.gang_opened = 0;
     if (situation_.queue) out_.changes = situation_.queue->changes;
     out_.actions.push_back(create_master{next_.attempts, next_.restarts + (replaced ? 1 : 0),
-                                         next_.workers.desired, situation_.members.empty()});
+                                         next_.workers.desired, situation_.members.empty(),
+                                         pool_selector(job_, next_)});
   }
 
   // Status and events.

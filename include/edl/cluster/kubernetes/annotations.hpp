@@ -12,6 +12,9 @@ inline constexpr char short_nodes[] =
     "elasticdl/short-nodes";  ///< by the controller: "n1=DiskPressure;n2=…", of nodes where workers run
 inline constexpr char least[] =
     "elasticdl/least-workers";  ///< by the controller: a number of workers without which the job does not run
+inline constexpr char pool[] =
+    "elasticdl/pool";  ///< by the controller: node labels that new workers require, as a JSON object; also on
+                       ///< workers' pods. Other workers move there. Absent: their template alone decides
 inline constexpr char suspend[] = "elasticdl/suspend";  ///< "true": the job is to end so that it can go on
 
 // On the pod of a master, written by the master.

@@ -73,6 +73,7 @@ class cluster final : public platform::platform {
   void execute(pod_ended const& c) { to_.ended(c.ending, 0); }
   void execute(pod_leaving const& c) { to_.leaving(c.who, c.why); }
   void execute(pods_pressed const& c) { to_.pressed(c.workers); }
+  void execute(pods_moving const& c) { to_.moving(c.workers); }
   void execute(pods_found const& c) { to_.found(c.pods); }
   void execute(pods_missing const& c);
   void execute(pod_note const& c);

@@ -105,8 +105,9 @@ EDL_INLINE void cluster::listed(nlohmann::json const& items, std::string const& 
     }
   if (!self) return self_is_gone();
   auto const least = number(field(*self, {"metadata", "annotations", annotation::least}));
-  node_.post([this, all = std::move(all), version, least] {
+  node_.post([this, all = std::move(all), version, least, pool = pool_of(*self)] {
     if (least) pods_.least(*least);
+    pods_.use_pool(pool);
     pods_.listed(all, clock::now(), version);
     run_commands();
   });
@@ -239,6 +240,7 @@ EDL_INLINE void cluster::execute(create_pod const& c) {
     try {
       nlohmann::json wanted = member_pod(spec_, c.who, c.index, c.request, c.limit, self_);
       avoid_nodes(wanted, c.avoid);
+      put_in_pool(wanted, c.pool);
       auto const pod = client_.create(pod_path(""), wanted);
       node_.post([this, c, uid = pod.at("metadata").at("uid").get<std::string>(), version = version_of(pod)] {
         pods_.created(c.who, uid, version);
@@ -393,7 +395,10 @@ EDL_INLINE void cluster::see_self(nlohmann::json const& pod) {
       run_commands();
     });
   if (is_suspended(pod)) node_.post([this] { to_.suspend(); });
-  node_.post([this, nodes = short_nodes_of(pod)] { pods_.short_of(nodes); });
+  node_.post([this, nodes = short_nodes_of(pod), pool = pool_of(pod)] {
+    pods_.short_of(nodes);
+    pods_.use_pool(pool);
+  });
   requested_size const request = requested_size_of(pod);
   if (request.empty()) return;
   {

@@ -39,6 +39,9 @@ std::optional<std::vector<std::uint32_t>> ids_of(std::string const& text);
 /// what each is short of. Ignores invalid parts.
 std::map<std::string, std::string> short_nodes_of(nlohmann::json const& master);
 
+/// The annotation `elasticdl/pool` of a pod; empty: it has none.
+std::string pool_of(nlohmann::json const& pod);
+
 /// Whether the annotation `elasticdl/suspend` of a master's pod is "true".
 bool is_suspended(nlohmann::json const& master);
 

@@ -76,6 +76,10 @@ EDL_INLINE std::map<std::string, std::string> short_nodes_of(nlohmann::json cons
   return nodes;
 }
 
+EDL_INLINE std::string pool_of(nlohmann::json const& pod) {
+  return text(field(pod, {"metadata", "annotations", annotation::pool}));
+}
+
 EDL_INLINE bool is_suspended(nlohmann::json const& master) {
   return text(field(master, {"metadata", "annotations", annotation::suspend})) == "true";
 }

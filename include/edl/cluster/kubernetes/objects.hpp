@@ -48,6 +48,10 @@ nlohmann::json member_pod(job_spec const& spec, process_id const& who, std::uint
 /// Excludes these nodes for a pod, in addition to its other constraints.
 void avoid_nodes(nlohmann::json& pod, std::vector<std::string> const& nodes);
 
+/// Makes the pod require the node labels of `pool` (annotation::pool), besides its own. Empty: no effect.
+/// Throws error if `pool` is not a JSON object.
+void put_in_pool(nlohmann::json& pod, std::string const& pool);
+
 /// The headless Service that gives the master its stable address; it has the name of the master's pod.
 nlohmann::json master_service(job_spec const& spec);
 

@@ -8,10 +8,14 @@
 #include <tuple>
 #include <utility>
 
+#include "edl/cluster/kubernetes/annotations.hpp"
 #include "edl/cluster/kubernetes/cluster_spec.hpp"
 #include "edl/cluster/kubernetes/objects.hpp"
 #include "edl/cluster/kubernetes/pod_template.hpp"
+#include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
+#include "edl/core/json.hpp"
+#include "edl/core/printable.hpp"
 
 namespace edl::kubernetes {
 namespace detail::objects {
@@ -312,6 +316,17 @@ EDL_INLINE void avoid_nodes(nlohmann::json& pod, std::vector<std::string> const&
     for (std::string const& node : nodes)
       term["matchFields"].push_back(nlohmann::json{
           {"key", "metadata.name"}, {"operator", "NotIn"}, {"values", nlohmann::json::array({node})}});
+}
+
+EDL_INLINE void put_in_pool(nlohmann::json& pod, std::string const& pool) {
+  if (pool.empty()) return;
+  nlohmann::json const labels = parse_json(pool);
+  if (!labels.is_object())
+    throw error(fmt::format("the annotation {}={} of the master's pod is not a JSON object", annotation::pool,
+                            printable(pool, 200)));
+  pod["metadata"]["annotations"][annotation::pool] = pool;
+  auto& selector = pod["spec"]["nodeSelector"];
+  for (auto const& [key, value] : labels.items()) selector[key] = value;
 }
 
 EDL_INLINE nlohmann::json master_service(job_spec const& s) {

@@ -19,6 +19,7 @@ struct pod_status {
   std::uint32_t index = 0;  ///< of the worker that it replaces
   std::string name, uid, owner;
   std::string node = {};  ///< its node; empty: none yet
+  std::string pool = {};  ///< annotation::pool
   phase at = phase::pending;
   bool others = false;       ///< it has further containers, which may outlive the program's
   bool restarts = false;     ///< its container is started again in place, by the restart policy of the pod or

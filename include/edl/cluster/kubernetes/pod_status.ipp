@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "edl/cluster/kubernetes/fields.hpp"
+#include "edl/cluster/kubernetes/job_size.hpp"
 #include "edl/cluster/kubernetes/pod_status.hpp"
 #include "edl/core/inline.hpp"
 
@@ -69,6 +70,7 @@ EDL_INLINE std::optional<pod_status> read_pod(nlohmann::json const& pod) {
   s.name = text(field(pod, {"metadata", "name"}));
   s.uid = text(field(pod, {"metadata", "uid"}));
   s.node = text(field(pod, {"spec", "nodeName"}));
+  s.pool = pool_of(pod);
   s.owner = text(field(first(field(pod, {"metadata", "ownerReferences"})), {"uid"}));
   s.at = phase_of(text(field(pod, {"status", "phase"})));
   std::string const policy = text(field(pod, {"spec", "restartPolicy"}));

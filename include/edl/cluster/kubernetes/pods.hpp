@@ -23,6 +23,7 @@ struct create_pod {
   std::uint32_t index = 0;  ///< of the worker that it replaces: determines its priority
   resources request, limit;
   std::vector<std::string> avoid = {};  ///< nodes to avoid
+  std::string pool = {};                ///< annotation::pool
 };
 
 /// Delete a pod. A pod that is missing, or has another uid, is not ours.
@@ -44,6 +45,11 @@ struct pod_leaving {
 
 /// All workers on nodes that are short of a resource, with its description.
 struct pods_pressed {
+  std::map<std::uint32_t, std::string> workers;
+};
+
+/// All workers outside of the pool of nodes that was chosen for the job, with the reason to leave.
+struct pods_moving {
   std::map<std::uint32_t, std::string> workers;
 };
 
@@ -70,8 +76,8 @@ struct not_allowed {
   std::string why;
 };
 
-using pod_command = std::variant<create_pod, delete_pod, pod_ended, pod_leaving, pods_pressed, pods_found,
-                                 pods_missing, pod_note, not_allowed>;
+using pod_command = std::variant<create_pod, delete_pod, pod_ended, pod_leaving, pods_pressed, pods_moving,
+                                 pods_found, pods_missing, pod_note, not_allowed>;
 
 /// The servers' and workers' pods of a job. It takes the API server's reports, the master's orders and the
 /// time, and returns commands. It has no clock, no thread and no connection.
@@ -125,6 +131,10 @@ class pods {
 
   /// All nodes that are short of a resource, with its name.
   void short_of(std::map<std::string, std::string> nodes) { short_ = std::move(nodes); }
+
+  /// The pool of nodes for new workers (annotation::pool); empty: any. Reports running workers elsewhere, and
+  /// creates those again that have no node elsewhere.
+  void use_pool(std::string selector) { pool_ = std::move(selector); }
 
   /// The master orders it to leave. No effect if it is unknown, or has ended already.
   void stop(process_id who, std::chrono::seconds grace);
@@ -183,6 +193,7 @@ class pods {
     std::optional<time_point> retry_at, troubled_since;
     std::string announced;  // the trouble reported last
     std::string node;       // its node; empty: unknown
+    std::string pool;       // for which it was created
   };
 
   void create(process_id who, pod& p);
@@ -198,6 +209,7 @@ class pods {
   void watch_trouble(pod_status const& s, pod& p, time_point now);
   void out_of_memory(pod_status const& s, platform::ending& e);
   void look_at_nodes();
+  void look_at_pool();
   void look_at_evaded(time_point now);
   resources grown(resources const& of, role what) const;
   role_spec const& spec(role of) const { return of == role::server ? options_.server : options_.worker; }
@@ -210,6 +222,8 @@ class pods {
   std::map<std::string, time_point> evaded_;  // nodes, until when
   std::map<std::string, std::string> short_;
   std::map<std::uint32_t, std::string> pressed_;  // nodes under pressure that have been reported
+  std::string pool_;
+  std::map<std::uint32_t, std::string> moving_;  // as last reported
   std::vector<pod_command> commands_;
   bool found_ = false, closed_ = false;
   bool made_ = false;               // a pod has existed

@@ -167,8 +167,9 @@ EDL_INLINE void pods::create(process_id who, pod& p) {
   for (auto const& [node, until] : evaded_)
     if (std::ranges::find(avoid, node) == avoid.end()) avoid.push_back(node);
   p.evades = avoid.size() > avoided_.size();
-  commands_.emplace_back(
-      create_pod{who, p.index, grown(s.request, who.role), grown(s.limit, who.role), std::move(avoid)});
+  p.pool = who.role == role::worker ? pool_ : std::string();
+  commands_.emplace_back(create_pod{who, p.index, grown(s.request, who.role), grown(s.limit, who.role),
+                                    std::move(avoid), p.pool});
 }
 
 EDL_INLINE std::string pods::avoid(process_id who, std::string const& why) {
@@ -211,6 +212,25 @@ EDL_INLINE void pods::look_at_nodes() {
   if (now == pressed_) return;
   pressed_ = now;
   commands_.emplace_back(pods_pressed{std::move(now)});
+}
+
+EDL_INLINE void pods::look_at_pool() {
+  std::map<std::uint32_t, std::string> now;
+  for (auto& [who, p] : pods_) {
+    bool const stays = pool_.empty() || p.pool == pool_;
+    if (who.role != role::worker || stays || !p.wanted || p.uid.empty() || p.over || p.leaving ||
+        p.stop_requested)
+      continue;
+    if (p.placed) {
+      now[who.id] = "moves to the pool of nodes that was chosen";
+    } else {
+      discard(who, p);
+      end(who, p, {.who = who, .outside = true, .words = "had no node when another pool was chosen"});
+    }
+  }
+  if (now == moving_) return;
+  moving_ = now;
+  commands_.emplace_back(pods_moving{std::move(now)});
 }
 
 EDL_INLINE resources pods::grown(resources const& of, role what) const {
@@ -357,6 +377,7 @@ EDL_INLINE void pods::changed(pod_status const& s, time_point now) {
   p.ran |= s.at == pod_status::phase::running;
   p.placed |= p.ran || !s.node.empty();
   if (!s.node.empty()) p.node = s.node;
+  p.pool = s.pool;
   if (p.placed) create_held();
   if (p.over) return;
   if (s.over()) {
@@ -443,6 +464,7 @@ EDL_INLINE void pods::tick(time_point now) {
   look_at_evaded(now);
   create_held();
   look_at_nodes();
+  look_at_pool();
   look_at_missing();
   look_at_copies();
 }

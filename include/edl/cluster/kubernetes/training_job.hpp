@@ -28,6 +28,24 @@ struct worker_range {
   std::optional<std::uint32_t> replicas{};  ///< a size set by a person; min <= replicas <= max
 };
 
+/// Nodes with one price that are lost together: a zone's spot machines.
+struct node_pool {
+  std::string name;
+  std::map<std::string, std::string> labels;  ///< of its nodes
+  double usd_per_hour = 0;                    ///< for one worker
+};
+
+/// Where the workers of a job with a deadline may run. Masters and servers do not move.
+struct spot_spec {
+  std::vector<node_pool> pools;
+  node_pool on_demand;           ///< named `on_demand_pool`
+  double deadline = 0;           ///< seconds since 1970
+  std::optional<double> budget;  ///< USD
+};
+
+/// Names that no pool of spot machines has: machines on demand; and none, while the job waits.
+inline constexpr std::string_view on_demand_pool = "on-demand", no_pool = "none";
+
 struct training_job_spec {
   bool suspend = false;
   std::string managed_by{this_controller};
@@ -43,6 +61,7 @@ struct training_job_spec {
   worker_range workers;
   std::optional<std::uint64_t> active_deadline_seconds, ttl_seconds_after_finished;
   std::uint32_t backoff_limit = 3;
+  std::optional<spot_spec> spot;
 };
 
 /// A TrainingJob as the controller stores it. Thread safety: distinct objects: safe. Shared objects: unsafe.

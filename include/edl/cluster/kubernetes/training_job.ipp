@@ -13,12 +13,14 @@
 #include "edl/core/error.hpp"
 #include "edl/core/inline.hpp"
 #include "edl/core/printable.hpp"
+#include "edl/core/wall_time.hpp"
 
 namespace edl::kubernetes {
 namespace detail::job_reading {
 
 inline constexpr std::size_t longest_template = 100 << 10, longest_text = 4096, longest_name = 253,
-                             most_flags = 100;
+                             most_flags = 100, most_pools = most_sighted_pools;
+inline constexpr double most_usd = 1e6;
 inline constexpr std::int64_t most_servers = 1000, most_workers = 10'000, most_backoff = 1000,
                               most_seconds = 1'000'000'000, most_generation = std::int64_t{1} << 62;
 
@@ -58,6 +60,56 @@ inline worker_range read_workers(object_reader const& from) {
   return w;
 }
 
+inline node_pool read_pool(object_reader const& from, std::string name,
+                           std::map<std::string, std::string> const& own) {
+  node_pool p{.name = std::move(name)};
+  from.take("nodeSelector", p.labels);
+  if (p.labels.empty())
+    from.fail("nodeSelector", "is missing: name the labels that the pool's nodes have, and no others");
+  for (auto const& [key, value] : p.labels)
+    if (auto const other = own.find(key); other != own.end() && other->second != value)
+      from.fail("nodeSelector", fmt::format("has {}={}, but spec.workers.template has {}={}", key, value, key,
+                                            other->second));
+  if (!from.has("usdPerHour")) from.fail("usdPerHour", "is missing: give the price of one worker's machine");
+  p.usd_per_hour = from.fraction("usdPerHour");
+  if (p.usd_per_hour > most_usd)
+    from.fail("usdPerHour", fmt::format("is {}: expected at most {}", p.usd_per_hour, most_usd));
+  return p;
+}
+
+inline spot_spec read_spot(object_reader const& from, object_reader const& workers) {
+  spot_spec s;
+  std::map<std::string, std::string> own;
+  workers.object("template").object("spec").take("nodeSelector", own);
+  std::string until;
+  from.take("deadline", until);
+  if (auto const at = edl::seconds_of(until); at && *at > 0)
+    s.deadline = *at;
+  else
+    from.fail("deadline", fmt::format("is '{}': expected a time in UTC, such as 2026-12-24T18:00:00Z",
+                                      printable(until, 80)));
+  if (from.has("budgetUsd")) s.budget = from.fraction("budgetUsd");
+  s.on_demand = read_pool(from.object("onDemand"), std::string(on_demand_pool), own);
+  for (object_reader const& one : from.objects("pools", most_pools)) {
+    std::string name;
+    one.take("name", name, longest_name);
+    if (!is_label(name) || name == on_demand_pool || name == no_pool)
+      one.fail("name", fmt::format("is '{}': expected lower case letters, digits and '-' inside, and neither "
+                                   "{} nor {}",
+                                   printable(name, 80), on_demand_pool, no_pool));
+    s.pools.push_back(read_pool(one, std::move(name), own));
+    if (s.pools.back().labels == s.on_demand.labels)
+      one.fail("nodeSelector", "is that of onDemand: the prices differ, so must the nodes");
+    for (std::size_t i = 0; i + 1 < s.pools.size(); ++i) {
+      if (s.pools[i].name == s.pools.back().name) one.fail("name", "occurs twice");
+      if (s.pools[i].labels == s.pools.back().labels)
+        one.fail("nodeSelector", fmt::format("is that of pool {}", s.pools[i].name));
+    }
+  }
+  if (s.pools.empty()) from.fail("pools", "is empty: name at least one pool of nodes");
+  return s;
+}
+
 inline training_job_spec read_spec(object_reader const& from) {
   training_job_spec s;
   from.take("suspend", s.suspend);
@@ -87,6 +139,7 @@ inline training_job_spec read_spec(object_reader const& from) {
                                           {"ttlSecondsAfterFinished", &s.ttl_seconds_after_finished, 0}})
     if (from.has(name)) *into = std::uint64_t(from.number(name, least, most_seconds));
   from.take_number("backoffLimit", s.backoff_limit, 0, most_backoff);
+  if (from.has("spot")) s.spot = read_spot(from.object("spot"), workers);
   return s;
 }
 

@@ -60,6 +60,27 @@ struct scale_record {
   friend bool operator==(scale_record const&, scale_record const&) = default;
 };
 
+/// What was seen of a pool of nodes (`autoscaler::spot_sightings`).
+struct pool_sightings {
+  std::string name;
+  truth up = truth::unknown;
+  double up_hours = 0, down_hours = 0;
+  std::uint32_t losses = 0, returns = 0;
+  std::string observed_time{};
+  friend bool operator==(pool_sightings const&, pool_sightings const&) = default;
+};
+
+/// Where the workers of a job with `spec.spot` are to run, and what they have cost.
+struct spot_status {
+  std::string pool{};  ///< of `spec.spot`, or "on-demand", or "none": it waits; empty: not decided yet
+  std::string reason{}, time{};  ///< why, and since when
+  double usd = 0;                ///< for running workers, until `counted_time`
+  std::string counted_time{};
+  double start_seconds = 0;  ///< that the last worker waited for its node and its start; 0: unknown
+  std::vector<pool_sightings> pools{};
+  friend bool operator==(spot_status const&, spot_status const&) = default;
+};
+
 struct training_job_status {
   std::int64_t observed_generation = 0;
   std::vector<condition> conditions{};  ///< at most one of each type
@@ -72,10 +93,11 @@ struct training_job_status {
   std::vector<speed_record> speeds{};
   std::vector<scale_record> scale_records{};  ///< newest first
   std::uint64_t active_seconds = 0;           ///< counted against the deadline
+  spot_status spot{};
   friend bool operator==(training_job_status const&, training_job_status const&) = default;
 };
 
-inline constexpr std::size_t most_speeds = 32, most_scale_records = 10;
+inline constexpr std::size_t most_speeds = 32, most_scale_records = 10, most_sighted_pools = 32;
 
 /// The condition of that type; null: none. The pointer is valid until the list changes.
 condition const* find_condition(training_job_status const& status, std::string_view type);

@@ -58,15 +58,19 @@ inline json condition_to(condition const& c) {
   return out;
 }
 
+inline truth truth_from(object_reader const& from, char const* name) {
+  std::string value;
+  from.take(name, value);
+  auto const found =
+      std::find_if(std::begin(truths), std::end(truths), [&](auto const& t) { return t.second == value; });
+  if (found == std::end(truths)) from.fail(name, "is neither True nor False nor Unknown");
+  return found->first;
+}
+
 inline condition condition_from(object_reader const& from) {
   condition c;
-  std::string status;
   from.take("type", c.type, longest_reason);
-  from.take("status", status);
-  auto const found =
-      std::find_if(std::begin(truths), std::end(truths), [&](auto const& t) { return t.second == status; });
-  if (found == std::end(truths)) from.fail("status", "is neither True nor False nor Unknown");
-  c.status = found->first;
+  c.status = truth_from(from, "status");
   from.take("reason", c.reason, longest_reason);
   from.take("message", c.message, longest_message);
   from.take("lastTransitionTime", c.last_transition_time);
@@ -85,6 +89,46 @@ inline json progress_to(job_progress const& p) {
   put(out, "estimatedEnd", p.estimated_end);
   put(out, "observedTime", p.observed_time);
   return out;
+}
+
+inline json spot_to(spot_status const& s) {
+  json out = json::object();
+  put(out, "pool", s.pool);
+  if (!s.reason.empty()) out["reason"] = printable(s.reason, longest_reason);
+  put(out, "time", s.time);
+  out["usd"] = s.usd;
+  put(out, "countedTime", s.counted_time);
+  if (s.start_seconds > 0) out["startSeconds"] = s.start_seconds;
+  for (std::size_t i = 0; i < std::min(s.pools.size(), most_sighted_pools); ++i) {
+    pool_sightings const& p = s.pools[i];
+    json one{{"name", p.name}, {"up", word(p.up)}, {"upHours", p.up_hours}, {"downHours", p.down_hours}};
+    put(one, "losses", p.losses);
+    put(one, "returns", p.returns);
+    put(one, "observedTime", p.observed_time);
+    out["pools"].push_back(one);
+  }
+  return out;
+}
+
+inline spot_status spot_from(object_reader const& from) {
+  spot_status s;
+  from.take("pool", s.pool);
+  from.take("reason", s.reason, longest_reason);
+  from.take("time", s.time);
+  s.usd = from.fraction("usd");
+  from.take("countedTime", s.counted_time);
+  s.start_seconds = from.fraction("startSeconds");
+  for (object_reader const& one : from.objects("pools", most_sighted_pools)) {
+    pool_sightings& p = s.pools.emplace_back();
+    one.take("name", p.name);
+    p.up = truth_from(one, "up");
+    p.up_hours = one.fraction("upHours");
+    p.down_hours = one.fraction("downHours");
+    one.take_number("losses", p.losses, 0, most_count);
+    one.take_number("returns", p.returns, 0, most_count);
+    one.take("observedTime", p.observed_time);
+  }
+  return s;
 }
 
 inline job_progress progress_from(object_reader const& from) {
@@ -170,6 +214,7 @@ EDL_INLINE nlohmann::json status_json(training_job_status const& status) {
     out["scaleRecords"].push_back(one);
   }
   put(out, "activeSeconds", status.active_seconds);
+  if (status.spot != spot_status{}) out["spot"] = spot_to(status.spot);
   return out;
 }
 
@@ -206,6 +251,7 @@ EDL_INLINE training_job_status read_status(nlohmann::json const& value, std::str
     one.take("reason", r.reason, longest_reason);
   }
   from.take_number("activeSeconds", s.active_seconds, 0, most_records);
+  if (from.has("spot")) s.spot = spot_from(from.object("spot"));
   return s;
 }
 

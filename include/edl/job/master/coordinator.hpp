@@ -98,6 +98,10 @@ class coordinator {
   /// `leave_bad_nodes` they hand over to other machines, one after the other.
   void pressed(std::map<std::uint32_t, std::string> workers) { pressed_ = std::move(workers); }
 
+  /// All workers that are to go to other machines, with the reason. Each leaves when its successor has
+  /// joined: one at first, then as many at a time as have moved.
+  void moving(std::map<std::uint32_t, std::string> workers) { moving_ = std::move(workers); }
+
   /// Recovered training tasks go first, then evaluation, then training; in a job with lanes, of that lane.
   /// A process that is not a member, or too early, must wait. `rests_at`: the worker's version, if it must be
   /// evaluated before the next step.
@@ -218,8 +222,10 @@ class coordinator {
   void find_slow(time_point now);
   void find_rotting(time_point now);
   bool has_notice(process_id who, std::uint64_t incarnation, std::string const& notice, time_point now);
+  bool hands_over(std::uint32_t worker, bool& told);
   bool can_spare(std::uint32_t worker) const;
   void hand_over_one();
+  void move_some();
   void hand_over(std::uint32_t worker, std::string const& why);
   void heed(gradient_checks::verdict const& v, time_point now);
   void keep_state(time_point now);
@@ -243,7 +249,10 @@ class coordinator {
   std::deque<rotting> rotting_;                   // workers that have to move to another place
   std::map<std::uint32_t, std::string> pressed_;  // likewise, while the shortage lasts
   std::set<std::pair<std::uint32_t, std::uint64_t>> handed_over_;  // those that have, with incarnations
-  // Those whose machines are about to go, with incarnations; and whether they have been asked to leave.
+  std::map<std::uint32_t, std::string> moving_;                    // workers that are to go to other machines
+  std::size_t moved_ = 0;  // how many have been given a successor for that
+  // Those whose machines are about to go, or that move, with incarnations; and whether they have been asked
+  // to leave.
   std::map<std::pair<process_id, std::uint64_t>, bool> noticed_;
   std::uint64_t model_of_ = 0, model_written_ = 0;         // generations; 0: none
   std::uint64_t lost_ = 0;                                 // members that were lost without notice

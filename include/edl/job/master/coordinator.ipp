@@ -153,7 +153,11 @@ EDL_INLINE heartbeat_reply coordinator::heartbeat(role of, std::uint32_t id, std
   if (job_.leasing() &&
       (of == role::server ? id == 0 : options_.num_servers == 0 && !generations_.worlds().follows(id)))
     versions_.heard(v.version);
-  if (!v.notice.empty()) reply.leave = has_notice({of, id}, incarnation, v.notice, now);
+  if (!v.notice.empty())
+    reply.leave = has_notice({of, id}, incarnation, v.notice, now);
+  else if (auto const moves = noticed_.find({{of, id}, incarnation});
+           moves != noticed_.end() && of == role::worker && !over() && !suspending())
+    reply.leave = (moves->second || roster_.complete(role::worker)) && hands_over(id, moves->second);
   return reply;
 }
 
@@ -268,6 +272,7 @@ EDL_INLINE void coordinator::find_rotting(time_point now) {
       rotting_.push_back({id, workers().find(id)->incarnation, why});
   }
   if (job_.leasing() && !suspending() && roster_.complete(role::worker)) hand_over_one();
+  if (job_.leasing() && !suspending() && roster_.complete(role::worker)) move_some();
 }
 
 EDL_INLINE void coordinator::hand_over_one() {
@@ -302,14 +307,30 @@ EDL_INLINE bool coordinator::has_notice(process_id who, std::uint64_t incarnatio
       generations_.vacate(who.id, now);
     }
   }
-  bool& told = it->second;
-  if (who.role == role::server || (!told && !can_spare(who.id))) return false;
-  if (!std::exchange(told, true)) job_.add(stop_process{role::worker, who.id});
+  return who.role == role::worker && hands_over(who.id, it->second);
+}
+
+EDL_INLINE bool coordinator::hands_over(std::uint32_t worker, bool& told) {
+  if (!told && !can_spare(worker)) return false;
+  if (!std::exchange(told, true)) job_.add(stop_process{role::worker, worker});
   return true;
 }
 
+// A pool may turn out to have no machines for all: so the first one tries.
+EDL_INLINE void coordinator::move_some() {
+  if (moving_.empty()) moved_ = 0;
+  std::size_t most = std::max<std::size_t>(1, moved_);
+  for (auto const& [id, why] : moving_) {
+    member const* const m = workers().find(id);
+    if (!m || !noticed_.try_emplace({{role::worker, id}, m->incarnation}, false).second) continue;
+    roster_.leaving(id, why);
+    ++moved_;
+    if (--most == 0) return;
+  }
+}
+
 // Whether another worker can go on: with servers any other one, otherwise one that has the model. Workers
-// that have notice themselves cannot.
+// that have notice themselves, or move, cannot.
 EDL_INLINE bool coordinator::can_spare(std::uint32_t worker) const {
   auto const stays = [&](std::uint32_t id, std::uint64_t incarnation) {
     return id != worker && workers().known(id, incarnation) &&

@@ -47,6 +47,7 @@ class job_processes final : public platform::observer {
   void ended(platform::ending const& how, std::uint64_t number) override;
   void leaving(process_id who, std::string const& why) override;
   void pressed(std::map<std::uint32_t, std::string> const& workers) override;
+  void moving(std::map<std::uint32_t, std::string> const& workers) override;
   void found(platform::findings const& what) override;
   std::string scale(platform::size_request const& wanted) override;
   void failed(std::string const& why) override { loop_.fail(why); }

@@ -101,6 +101,10 @@ EDL_INLINE void job_processes::pressed(std::map<std::uint32_t, std::string> cons
   coordinator_.pressed(workers);
 }
 
+EDL_INLINE void job_processes::moving(std::map<std::uint32_t, std::string> const& workers) {
+  coordinator_.moving(workers);
+}
+
 // When a job starts, nothing runs. A successor of a master starts and stops what its predecessor could not.
 // It may know nothing from its predecessor but the running processes.
 EDL_INLINE void job_processes::found(platform::findings const& what) {
