@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <random>
+#include <set>
 
+#include "edl/core/wall_time.hpp"
 #include "shared_cluster.hpp"
 
 namespace training_jobs_test {
@@ -43,6 +45,67 @@ TEST_CASE(
   it.check_exact_job("a", 2);
   CHECK(it.status("a")["attempts"] == 1);
   CHECK(it.status("a")["scaleRecords"][0]["to"] == 3);
+}
+
+TEST_CASE(
+    "workers move to the pool of nodes that has become the cheapest, and no record is lost or repeated") {
+  auto const prices = std::filesystem::path(job::data().training).parent_path() / "prices.json";
+  auto const set = [&](char const* text) {
+    std::ofstream(prices.string() + ".new") << text;
+    std::filesystem::rename(prices.string() + ".new", prices);
+  };
+  auto o = small_cluster("8");
+  o.nodes[0].labels = {{"pool", "base"}};
+  for (char const* name : {"a", "b", "on-demand"})
+    o.nodes.push_back({.name = name, .cpu = "4", .memory = "64Gi", .labels = {{"pool", name}}});
+  set(R"({"a": 1, "b": 2})");
+  shared_cluster it(o, {"--prices=" + prices.string()});
+  auto const in = [](char const* pool) { return json{{"nodeSelector", {{"pool", pool}}}}; };
+  json const base{{"template", {{"spec", in("base")}}}};
+  json const spot{{"deadline", edl::stamp_of(edl::wall_seconds() + 36'000)},
+                  {"onDemand", {{"nodeSelector", {{"pool", "on-demand"}}}, {"usdPerHour", 9}}},
+                  {"pools",
+                   {{{"name", "a"}, {"nodeSelector", {{"pool", "a"}}}, {"usdPerHour", 5}},
+                    {{"name", "b"}, {"nodeSelector", {{"pool", "b"}}}, {"usdPerHour", 5}}}}};
+  auto const nodes = [&](std::string const& name) {
+    std::multiset<std::string> all;
+    json const list =
+        it.cluster.get("/api/v1/namespaces/default/pods?labelSelector=elasticdl-job-name=" + name +
+                       ",elasticdl-replica-type=worker");
+    for (json const& p : list["items"])
+      if (p["status"].value("phase", "") == "Running") all.insert(p["spec"].value("nodeName", ""));
+    return all;
+  };
+  it.submit("servers", 2, 2, 12, 8000, {{"master", base}, {"servers", base}, {"spot", spot}});
+  it.submit("copies", 2, 2, 12, 8000,
+            {{"master", base}, {"servers", nullptr}, {"strategy", "AllreduceStrategy"}, {"spot", spot}});
+  INFO(it.log_of_controller());
+  std::multiset<std::string> const both_a{"a", "a"}, both_b{"b", "b"};
+  for (char const* name : {"servers", "copies"}) {
+    CAPTURE(name);
+    INFO(it.status(name).dump());
+    REQUIRE(it.becomes([&] {
+      return nodes(name) == both_a && it.status(name).value("/progress/records"_json_pointer, 0) > 0;
+    }));
+  }
+  set(R"({"a": 3, "b": 1})");
+  for (char const* name : {"servers", "copies"}) {
+    CAPTURE(name);
+    INFO(it.status(name).dump());
+    CHECK(it.becomes([&] { return nodes(name) == both_b; }));
+  }
+  it.release();
+  for (char const* name : {"servers", "copies"}) {
+    CAPTURE(name);
+    CHECK(it.becomes([&] { return it.phase(name) == "succeeded"; }, 120s));
+    it.check_exact_job(name, 12);
+    json const status = it.status(name);
+    CHECK(status["spot"]["pool"] == "b");
+    CHECK(status["spot"]["usd"] > 0);
+    CHECK(status.value("restarts", 0) == 0);
+  }
+  CHECK(job::has(it.edl({"describe", "servers"}).text, "Pool:"));
+  std::filesystem::remove(prices);
 }
 
 TEST_CASE("TrainingJobs that evaluate and predict without servers have none, and end") {

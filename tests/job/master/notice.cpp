@@ -313,7 +313,11 @@ TEST_CASE("workers that move leave when their successors have joined: one first,
   m.it.moving({{0, "moves"}, {1, "moves"}, {2, "moves"}, {3, "moves"}, {9, "moves"}});
   std::uint32_t next = 4;
   for (list const& batch : {list{0}, list{1}, list{2, 3}}) {
-    for (int i = 0; i < 3; ++i) m.it.tick(m.now += seconds(1));
+    for (int i = 0; i < 3; ++i) {
+      for (std::uint32_t id = 0; id < next; ++id)
+        for (role const of : {role::server, role::worker}) beat(m, of, id, "");
+      m.it.tick(m.now += seconds(1));
+    }
     REQUIRE(m.take_all<start_process>().size() == batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       CHECK_FALSE(beat(m, role::worker, batch[i], "").leave);
