@@ -26,7 +26,10 @@ lab::options options_of(cluster::options const& o) {
   all.tls = false;
   all.namespaces = {"default", "edl-system"};
   all.nodes.clear();
-  for (int i = 0; i < o.nodes; ++i) all.nodes.push_back({.name = "node-" + std::to_string(i), .cpu = o.cpu});
+  for (int i = 0; i < o.nodes; ++i) {
+    std::string const name = "node-" + std::to_string(i);
+    all.nodes.push_back({.name = name, .cpu = o.cpu, .labels = {{"pool", name}}});
+  }
   all.images["model:1"] = {.programs = {{"model", "/bin/model"}}, .entrypoint = {}};
   return all;
 }
@@ -96,7 +99,21 @@ void cluster::submit(training_job const& j) {
                 {"master", {{"template", like}}},
                 {"workers", {{"min", j.min}, {"max", j.max}, {"template", like}}}}}};
   if (j.servers > 0) object["spec"]["servers"] = {{"replicas", j.servers}, {"template", like}};
+  if (!j.spot.is_null()) {
+    object["spec"]["spot"] = j.spot;
+    for (char const* role : {"master", "servers"})
+      if (object["spec"].contains(role))
+        object["spec"][role]["template"]["spec"]["nodeSelector"] = {{"pool", "node-0"}};
+  }
   made(api_->post(jobs, object));
+}
+
+void cluster::set_node(std::string const& node, bool there) {
+  api_->call("PATCH", "/api/v1/nodes/" + node, {{"spec", {{"unschedulable", there ? json() : json(true)}}}});
+  if (there) return;
+  json const list = api_->get("/api/v1/namespaces/default/pods");
+  for (json const& p : list.at("items"))
+    if (p["spec"].value("nodeName", "") == node) api_->kill("default", p["metadata"]["name"], SIGKILL);
 }
 
 std::string cluster::path_of(std::string const& job) { return jobs + "/" + job; }

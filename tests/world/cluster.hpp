@@ -36,7 +36,8 @@ class cluster {
     int min = 1, max = 3, servers = 1;  ///< no servers: by all-reduce
     std::vector<std::string> flags{};
     std::map<std::string, std::string> environment{};
-    int retries = 100;  ///< backoffLimit
+    int retries = 100;              ///< backoffLimit
+    nlohmann::json spot = nullptr;  ///< of the spec; with it, masters and servers run on node-0
   };
   /// Throws std::runtime_error with the refusal.
   void submit(training_job const& j);
@@ -45,6 +46,8 @@ class cluster {
   std::string phase(std::string const& job) const;
   /// Names of pods with their phases; "Terminating" for those that end.
   std::map<std::string, std::string> pods() const;
+  /// All of the node's processes are killed, and no pod is placed there until `there` again.
+  void set_node(std::string const& node, bool there);
   std::string log(std::string const& pod) const { return api_->log("default", pod); }
 
  private:

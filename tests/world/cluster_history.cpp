@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "edl/core/wall_time.hpp"
 #include "world/cluster.hpp"
 #include "world/counting.hpp"
 #include "world/plan.hpp"
@@ -22,10 +23,17 @@ using nlohmann::json;
 // From the quiet on: what is lost is found to be so, pods are placed again, and the rest is trained.
 constexpr auto recovery = 20min;
 
+constexpr char prices[] = "/var/prices.json";
+
 class cluster_checks {
  public:
   cluster_checks(history& h, timeline& lines, json const& definition)
-      : h_(h), lines_(lines), draws_(h.job.seed, 77), definition_(definition) {}
+      : h_(h),
+        lines_(lines),
+        draws_(h.job.seed, 77),
+        market_(draws_.one_in(3)),
+        nodes_(market_ ? 3 : int(draws_.between(2, 3))),
+        definition_(definition) {}
 
   void drive() {
     world::on_line([this](world::line const& l) { lines_.hear(world::name_of(l.from), read_line(l.text)); });
@@ -35,8 +43,9 @@ class cluster_checks {
     });
     counting::in_pass = [](int rows) { std::this_thread::sleep_for(40ms * rows); };
     cluster_.emplace(
-        world::cluster::options{.nodes = int(draws_.between(2, 3)), .cpu = "4", .main = counting::main},
+        world::cluster::options{.nodes = nodes_, .cpu = market_ ? "8" : "4", .main = counting::main},
         definition_);
+    world::write_file("cluster", prices, "{}");
     for (int i = 0; i < 2; ++i) controllers_[i] = start_controller(i);
     std::uint64_t const count = 1 + draws_.below(3);
     for (std::uint64_t i = 0; i < count; ++i) submit("j" + std::to_string(i));
@@ -61,8 +70,8 @@ class cluster_checks {
   static std::string name_of(plan const& p) { return "j" + std::to_string(p.seed); }
 
   world::pid start_controller(int number) {
-    return cluster_->start_controller(
-        number, {"--lease_duration=4", "--lease_renew_deadline=3", "--lease_retry=0.2"});
+    return cluster_->start_controller(number, {"--lease_duration=4", "--lease_renew_deadline=3",
+                                               "--lease_retry=0.2", std::string("--prices=") + prices});
   }
 
   void submit(std::string const& name) {
@@ -85,6 +94,16 @@ class cluster_checks {
                "--kernels=fixed",
                fmt::format("--transport_security={}", draws_.one_in(4) ? "tls" : "none")};
     if (p.servers) j.flags.insert(j.flags.end(), {"--use_async", "--ps_ranges=4"});
+    if (market_) {
+      auto const pool = [](char const* node, double usd) {
+        return json{{"nodeSelector", {{"pool", node}}}, {"usdPerHour", usd}};
+      };
+      json one = pool("node-1", 1), other = pool("node-2", 1.2);
+      one["name"] = "node-1", other["name"] = "node-2";
+      j.spot = {{"deadline", edl::stamp_of(edl::wall_seconds() + double(draws_.between(600, 7200)))},
+                {"onDemand", pool("node-0", 4)},
+                {"pools", json::array({std::move(one), std::move(other)})}};
+    }
     cluster_->submit(j);
     lines_.say("user",
                fmt::format("{}: {} epochs, {} servers, up to {} workers", name, p.epochs, p.servers, most));
@@ -98,8 +117,9 @@ class cluster_checks {
     });
   }
 
-  /// What a deployment does.
+  /// What a deployment and a cloud do.
   void tend() {
+    for (std::string const& node : std::exchange(back_, {})) cluster_->set_node(node, true);
     for (int i = 0; i < 2; ++i)
       if (world::ended(controllers_[i])) controllers_[i] = start_controller(i);
   }
@@ -118,7 +138,7 @@ class cluster_checks {
     auto const say = [&](std::string what) { lines_.say("world", std::move(what)); };
     auto& api = cluster_->api();
     ++h_.met;
-    switch (draws_.below(14)) {
+    switch (market_ && draws_.one_in(3) ? draws_.between(14, 15) : draws_.below(14)) {
       case 0:
       case 1:
         say("kill " + name);
@@ -162,6 +182,19 @@ class cluster_checks {
         std::string const job = wish("asleep", {{"suspend", true}});
         return world::at(later(1'000, 30'000), [this, job] { asleep_.push_back(job); });
       }
+      case 14: {
+        json now = json::object();
+        for (char const* pool : {"node-1", "node-2", "on-demand"})
+          if (!draws_.one_in(3)) now[pool] = double(draws_.between(0, 50)) / 10;
+        say("prices " + now.dump());
+        return world::write_file("cluster", prices, draws_.one_in(8) ? "{\"node-1\":" : now.dump());
+      }
+      case 15: {
+        std::string const node = "node-" + std::to_string(draws_.between(1, nodes_ - 1));
+        say("no machines in " + node);
+        cluster_->set_node(node, false);
+        return world::at(later(1'000, 200'000), [this, node] { back_.push_back(node); });
+      }
       default: {
         world::disk d;
         if (draws_.one_in(3))
@@ -204,6 +237,8 @@ class cluster_checks {
 
   void calm() {
     std::this_thread::sleep_for(45s);  // the last fault is over
+    world::write_file("cluster", prices, R"({"node-1": 1, "node-2": 1})");
+    for (int i = 1; i < nodes_; ++i) cluster_->set_node("node-" + std::to_string(i), true);
     asleep_.clear();
     for (plan const& p : jobs_) asleep_.push_back(name_of(p));
     wake();
@@ -247,11 +282,13 @@ class cluster_checks {
   history& h_;
   timeline& lines_;
   draws draws_;
+  bool market_;  ///< jobs follow prices from node to node
+  int nodes_;
   json const& definition_;
   std::optional<world::cluster> cluster_;
   world::pid controllers_[2] = {};
   std::vector<plan> jobs_;
-  std::vector<std::string> asleep_;
+  std::vector<std::string> asleep_, back_;
 };
 
 }  // namespace

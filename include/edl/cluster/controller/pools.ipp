@@ -91,10 +91,16 @@ class choice {
   void charge() {
     double const now = std::floor(now_);
     auto const since = seconds_of(spot_.counted_time);
-    if (since && now > *since)
-      for (auto const& [name, of] : counts_)
+    bool runs = false;
+    for (auto const& [name, of] : counts_) {
+      runs = runs || of.running > 0;
+      if (since && now > *since)
         spot_.usd += of.running * price(*find(market_, name)) * (now - *since) / hour;
-    if (!since || now > *since) spot_.counted_time = stamp_of(now);
+    }
+    if (!runs)
+      spot_.counted_time.clear();
+    else if (!since || now > *since)
+      spot_.counted_time = stamp_of(now);
   }
 
   kubernetes::pool_sightings& sightings_of(std::string const& name) {

@@ -181,12 +181,12 @@ class reconciler {
   }
 
   void advance() {
+    if (!job_.spec.suspend && !held_by_kueue()) place_workers();
     if (master_ && master_->at == pod_record::phase::over) record_end();
     if (master_ && crashes_in_place(*master_))
       fail_attempt(master_->master->attempt,
                    "crashes whenever its kubelet starts it again: " + master_->trouble);
     if (is_finished()) return;
-    if (!job_.spec.suspend && !held_by_kueue()) place_workers();
     if (job_.spec.suspend || held_by_kueue() || waits_for_pool()) return suspend();
     memo_.suspend_since = 0;
     if (is_true(next_, ct::suspended)) set(ct::suspended, false, "Resumed", "The job goes on.");

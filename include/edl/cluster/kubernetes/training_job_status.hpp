@@ -75,8 +75,8 @@ struct spot_status {
   std::string pool{};  ///< of `spec.spot`, or "on-demand", or "none": it waits; empty: not decided yet
   std::string reason{}, time{};  ///< why, and since when
   double usd = 0;                ///< for running workers, until `counted_time`
-  std::string counted_time{};
-  double start_seconds = 0;  ///< that the last worker waited for its node and its start; 0: unknown
+  std::string counted_time{};    ///< empty while none run
+  double start_seconds = 0;      ///< that the last worker waited for its node and its start; 0: unknown
   std::vector<pool_sightings> pools{};
   friend bool operator==(spot_status const&, spot_status const&) = default;
 };
