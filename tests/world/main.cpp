@@ -9,7 +9,10 @@
 #include <string>
 #include <string_view>
 
+#include "edl/cli/command_line.hpp"
 #include "world/campaign.hpp"
+#include "world/cluster.hpp"
+#include "world/market_history.hpp"
 #include "world/program.hpp"
 
 namespace {
@@ -26,8 +29,28 @@ constexpr char const* help =
     "  --stop        a campaign ends with its first failure\n"
     "  --keep        failing histories keep all of their faults\n"
     "  --cluster     histories of TrainingJobs, with controllers and the double of the API server\n"
+    "  --market=PREFIX  one job that follows a trace of spot markets (edl simulate --trace), beside its "
+    "simulation;\n"
+    "     with --on_demand=, --ones=preempted as there, --zones=A,B, --from=TICK, --deadline=HOURS, "
+    "--work=HOURS,\n"
+    "     and --servers for a job with a server\n"
     "  --trace=FILE  a line for each event of a single history\n"
     "  --print       the time line of a single history, also of one that does not fail\n";
+
+int replay_market(simulation::campaign_options const& o, simulation::market_options const& market,
+                  bool shows) {
+  auto const r = simulation::run_market_history(
+      o.first, market, world::read_definition(EDL_MANIFESTS "/trainingjob-crd.yaml"), o.trace);
+  for (std::string const& f : r.what.findings) fmt::print("FAILED: {}\n", f);
+  if (shows || !r.what.findings.empty()) fmt::print("{}\n", r.what.timeline);
+  fmt::print(
+      "the job: {:.2f} USD in {:.1f} of {:g} hours, {} pools one after the other; simulated: {:.2f} USD, {} "
+      "starts; ratio "
+      "{:.4f}; the least possible: {:.2f} USD; {} events\n",
+      r.usd, r.hours, market.deadline, r.moves, r.simulated, r.simulated_moves, r.usd / r.simulated,
+      r.optimum, r.what.events);
+  return r.what.findings.empty() ? 0 : 1;
+}
 
 }  // namespace
 
@@ -36,6 +59,7 @@ int main(int argc, char** argv) try {
   simulation::campaign_options o;
   bool shows = false;
   std::string list;
+  simulation::market_options market;
   for (int i = 1; i < argc; ++i) {
     std::string_view const flag = argv[i];
     auto const value = [&](std::string_view name) -> char const* {
@@ -61,6 +85,22 @@ int main(int argc, char** argv) try {
       o.trace = v;
     else if (flag == "--cluster")
       o.cluster = true, o.shrink = false;
+    else if (char const* v = value("--market="))
+      market.prefix = v;
+    else if (char const* v = value("--on_demand="))
+      market.on_demand = v;
+    else if (flag == "--ones=preempted")
+      market.lost = true;
+    else if (char const* v = value("--zones="))
+      market.zones = edl::cli::split(v, ',');
+    else if (char const* v = value("--from="))
+      market.from = std::strtoull(v, nullptr, 10);
+    else if (char const* v = value("--deadline="))
+      market.deadline = std::atof(v);
+    else if (char const* v = value("--work="))
+      market.work = std::atof(v);
+    else if (flag == "--servers")
+      market.servers = true;
     else if (flag == "--stop")
       o.stop_at_first = true;
     else if (flag == "--keep")
@@ -72,6 +112,7 @@ int main(int argc, char** argv) try {
       return flag == "--help" ? 0 : 2;
     }
   }
+  if (!market.prefix.empty()) return replay_market(o, market, shows);
   if (!list.empty()) return simulation::replay(list, o) == 0 ? 0 : 1;
   if (!shows) return simulation::run_campaign(o) == 0 ? 0 : 1;
   auto const one = simulation::run_child(o.first, o.faults, o);

@@ -169,6 +169,13 @@ TEST_CASE("a job with time waits for a cheap pool without pods, and goes on when
   }
 }
 
+TEST_CASE("a job that waits when all of its records are done goes on to its end") {
+  market m(2, R"({"progress": {"records": 9, "totalRecords": 9}, "spot": {"pool": "none"},
+    "speeds": [{"workers": 2, "recordsPerSecond": 1}]})"_json);
+  m.run(30);
+  CHECK(m.places() == "a a");
+}
+
 TEST_CASE("a job without spec.spot forgets its pool, and its workers stay") {
   market m(10);
   m.run(20);

@@ -174,7 +174,8 @@ class choice {
                              .until_next = options_.interval / hour,
                              .on_demand = price(market_.on_demand) * workers,
                              .on_demand_hours = start};
-    s.work = work.value_or(std::max(0.0, s.deadline - s.now) / 2);
+    // When all records are done, the master has yet to end the job.
+    s.work = std::max(s.until_next, work.value_or(std::max(0.0, s.deadline - s.now) / 2));
     if (market_.budget) s.budget = std::max(0.0, *market_.budget - spot_.usd);
     std::uint32_t most = counts_[market_.on_demand.name].running;
     if (most > 0) s.at = place::on_demand;
@@ -194,7 +195,6 @@ class choice {
       s.pools.push_back(std::move(one));
     }
     auto const found = autoscaler::decide(s);
-    if (work && *work <= 0) return std::nullopt;  // the master is about to end the job
     std::string const to = found.at == place::spot        ? s.pools[found.pool].name
                            : found.at == place::on_demand ? std::string(kubernetes::on_demand_pool)
                                                           : std::string(kubernetes::no_pool);
