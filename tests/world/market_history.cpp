@@ -23,7 +23,8 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 namespace simulate = edl::simulate;
 
-constexpr char prices[] = "/var/prices.json";
+constexpr char prices[] = "/var/prices.json", notice_file[] = "/notice";
+constexpr auto notice = 120s;
 constexpr int workers = 2;
 constexpr double seconds_for_a_record = 2.5;  // about; a killed worker loses those of a minibatch
 
@@ -71,7 +72,9 @@ class replay {
       if (t > 0) tick(t);
       auto const next = began + std::chrono::duration_cast<world::duration>(
                                     std::chrono::duration<double>(trace_.tick * (t + 1)));
+      bool told = false;
       while (!over() && world::now() < next) {
+        if (!std::exchange(told, told || world::now() + notice >= next) && told) give_notices(t + 1);
         std::this_thread::sleep_for(10s);
         json const spot = cluster_->status("j").value("spot", json::object());
         if (std::string now = spot.value("pool", ""); now != at) {
@@ -123,6 +126,18 @@ class replay {
     world::write_file("cluster", prices, now.dump());
   }
 
+  /// As AWS does, two minutes before.
+  void give_notices(int t) {
+    json const list = cluster_->api().get("/api/v1/namespaces/default/pods");
+    for (int z = 0; z < int(case_.zones.size()); ++z) {
+      simulate::spot_zone const& zone = trace_.zones[case_.zones[std::size_t(z)]];
+      if (zone.up[std::min(case_.start + std::size_t(t), zone.up.size() - 1)]) continue;
+      for (json const& p : list.at("items"))
+        if (p["spec"].value("nodeName", "") == node_of(z))
+          world::write_file(p["metadata"]["name"], notice_file, "");
+    }
+  }
+
   void submit(int epochs) {
     auto const pool = [](std::string const& node, double usd) {
       return json{{"nodeSelector", {{"pool", node}}}, {"usdPerHour", usd}};
@@ -150,7 +165,8 @@ class replay {
                "--num_threads=1",
                "--device=cpu",
                "--kernels=fixed",
-               "--transport_security=none"};
+               "--transport_security=none",
+               fmt::format("--preemption_notice=file:{}", notice_file)};
     if (options_.servers) j.flags.push_back("--use_async");
     cluster_->submit(j);
   }

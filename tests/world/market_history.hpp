@@ -27,8 +27,8 @@ struct market_result {
 };
 
 /// Real controllers, masters, servers and workers in that market, in the simulated operating system. Each
-/// zone is a node, whose processes are killed without notice when the trace has no machines. Once in an OS
-/// process. Throws usage_error for a trace that cannot be read.
+/// zone is a node, whose processes get notice two minutes before the trace has no machines, and are killed
+/// then. Once in an OS process. Throws usage_error for a trace that cannot be read.
 market_result run_market_history(std::uint64_t seed, market_options const& o,
                                  nlohmann::json const& definition, std::string const& trace = {});
 

@@ -125,6 +125,20 @@ TEST_CASE("a pool that is tried in vain costs the workers elsewhere nothing") {
   CHECK(without == 0);
 }
 
+TEST_CASE("workers leave a pool whose nodes are about to go, before they go") {
+  market m(10);
+  m.run(20);
+  REQUIRE(m.places() == "a a");
+  m.p->take_prices({{"b", 1.02}});
+  m.c.annotate(cluster::pod_path("elasticdl-job-master"), annotation::leaving_nodes, "x,a");
+  m.run(30, [&] { CHECK(m.places().size() >= 3); });
+  CHECK(m.pool() == "b");
+  CHECK(m.places() == "b b");
+  CHECK(m.spot()["pools"][0]["up"] == "False");
+  m.c.annotate(cluster::pod_path("elasticdl-job-master"), annotation::leaving_nodes, "y");
+  m.run(500, [&] { CHECK(m.places() == "b b"); });
+}
+
 TEST_CASE("new prices move the workers") {
   market m(10);
   m.run(20);

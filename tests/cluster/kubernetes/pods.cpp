@@ -139,9 +139,10 @@ TEST_CASE(
   d.all.changed(s, d.now);
   d.all.take_commands();
   for (int i = 0; i < 2; ++i) d.all.evade(worker(0), "has notice: AWS", d.now);
-  auto const notes = d.take<pod_note>();
-  REQUIRE(notes.size() == 1);
-  CHECK(notes[0].text == "this job leaves node n: worker-0 has notice: AWS");
+  auto const told = d.all.take_commands();
+  REQUIRE(told.size() == 2);
+  CHECK(std::get<nodes_leaving>(told[0]).nodes == std::vector<std::string>{"n"});
+  CHECK(std::get<pod_note>(told[1]).text == "this job leaves node n: worker-0 has notice: AWS");
   for (std::uint32_t const id : {1, 2}) {
     d.all.start(worker(id), std::nullopt, d.now);
     auto const asked = d.take<create_pod>();
@@ -163,6 +164,7 @@ TEST_CASE(
       ended.push_back(one->ending.who);
       CHECK(one->ending.outside);
     }
+    if (auto const* one = std::get_if<nodes_leaving>(&c)) CHECK(one->nodes.empty());
   }
   CHECK(deleted == std::vector<std::string>{"waits"});
   CHECK(ended == std::vector<process_id>{worker(2)});

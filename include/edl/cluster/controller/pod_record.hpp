@@ -57,6 +57,7 @@ struct master_state {
   bool started = false, ready = false;  ///< `started`: its container has run; `ready`: it accepts connections
   platform::ending ending{};            ///< valid when the pod is over
   std::string waits{};                  ///< what it reports to be waiting for
+  std::string leaving_nodes{};          ///< nodes that are about to go, as "n1,n2"
   std::string missing{};                ///< a pod that the API server refuses to it, and why
   std::uint32_t crashes = 0;            ///< restarts in place by its kubelet, if its last run crashed
 };

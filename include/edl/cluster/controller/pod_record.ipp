@@ -66,6 +66,7 @@ inline std::unique_ptr<master_state> read_master(json const& pod, kubernetes::po
   m->short_nodes = text(field(notes, {annotation::short_nodes}));
   m->scaled = short_text(field(notes, {annotation::scaled}));
   m->waits = short_text(field(notes, {annotation::waits}));
+  m->leaving_nodes = text(field(notes, {annotation::leaving_nodes}));
   m->missing = short_text(field(notes, {annotation::missing}));
   m->size = kubernetes::shown_size(pod);
   m->report = read_report(text(field(notes, {annotation::report})));
@@ -178,7 +179,8 @@ EDL_INLINE bool same_for_job(pod_record const& a, pod_record const& b) {
          x.leave == y.leave && x.suspending == y.suspending && x.pool == y.pool &&
          x.short_nodes == y.short_nodes && x.scaled == y.scaled && x.size == y.size && x.report == y.report &&
          x.started == y.started && x.ready == y.ready && x.waits == y.waits && x.missing == y.missing &&
-         x.crashes == y.crashes && x.ending.code == y.ending.code && x.ending.words == y.ending.words;
+         x.leaving_nodes == y.leaving_nodes && x.crashes == y.crashes && x.ending.code == y.ending.code &&
+         x.ending.words == y.ending.words;
 }
 
 }  // namespace edl::controller

@@ -38,14 +38,16 @@ struct pool_options {
 
 /// What is remembered between two calls. A new controller begins with an empty one.
 struct pool_memo {
-  double decided = 0;        ///< when
-  double waiting_since = 0;  ///< for a node in the current pool; 0: not waiting
+  double decided = 0;         ///< when
+  double waiting_since = 0;   ///< for a node in the current pool; 0: not waiting
+  double starting_since = 0;  ///< the first worker there has a node, and none runs; 0: that is not so
 };
 
 struct pool_view {
   kubernetes::training_job const& job;
   std::vector<pod_record const*> const& members;
   std::optional<double> standstill;  ///< seconds that the last change of size took, as its master reports
+  std::string leaving_nodes{};       ///< by notices, as "n1,n2"
   bool no_room = false;              ///< the plan has no room for the job in its pool
   pool_prices const& prices;
   double now = 0;  ///< seconds since 1970
@@ -55,8 +57,8 @@ struct pool_view {
 /// `autoscaler::decide`, in which one they are to run. Returns when to look again, and an event if the pool
 /// has changed.
 ///
-/// - A pool is up while workers run in it, and down when a pod has been without a node there for
-///   `pool_options::patience`, unless half of the workers run there already.
+/// - A pool is up while workers run in it. It is down when most of their nodes are about to go, or a pod has
+///   been without a node there for `pool_options::patience`, unless half of the workers run there already.
 /// - Time in which no controller looked is charged as if the present workers had run.
 ///
 /// @pre `view.job.spec.spot`

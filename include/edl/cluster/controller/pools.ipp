@@ -65,8 +65,12 @@ class choice {
 
  private:
   struct counts {
-    std::uint32_t running = 0, unplaced = 0;
+    std::uint32_t running = 0, leaving = 0, starting = 0, unplaced = 0;  ///< `leaving`: of those that run
   };
+
+  bool goes(std::string const& node) const {
+    return ("," + view_.leaving_nodes + ",").find("," + node + ",") != std::string::npos;
+  }
 
   void count(node_pool const& p) {
     counts& of = counts_[p.name];
@@ -74,6 +78,8 @@ class choice {
     for (pod_record const* pod : view_.members) {
       if (pod->who.role != role::worker || pod->at == pod_record::phase::over || pod->pool != mark) continue;
       of.running += pod->at == pod_record::phase::running;
+      of.leaving += pod->at == pod_record::phase::running && goes(pod->node);
+      of.starting += pod->at == pod_record::phase::pending && !pod->node.empty() && !pod->leaving;
       of.unplaced += pod->node.empty() && !pod->leaving;
     }
   }
@@ -138,12 +144,20 @@ class choice {
       kubernetes::pool_sightings const& s = sightings_of(p.name);
       bool const due =
           s.up != truth::yes || now_ >= seconds_of(s.observed_time).value_or(0) + options_.interval;
-      if (counts_[p.name].running > 0 && due) saw(p.name, true);
+      counts const& of = counts_[p.name];
+      bool const down = of.leaving > 0 && 2 * of.leaving >= of.running;
+      if (down ? s.up != truth::no : of.running > 0 && due) saw(p.name, !down);
+      if (down && p.name == spot_.pool) memo_.decided = 0;  // there may be a minute or two
     }
     counts const here = counts_[spot_.pool];
     bool const half = 2 * here.running >= std::max(1u, status_.workers.desired);
     bool const wants = find(market_, spot_.pool) && !half && (here.unplaced > 0 || view_.no_room);
-    if (memo_.waiting_since > 0 && here.running > 0) spot_.start_seconds = now_ - memo_.waiting_since;
+    if (memo_.starting_since > 0 && here.running > 0)
+      spot_.start_seconds = std::max(1.0, now_ - memo_.starting_since);
+    if (here.running > 0 || here.starting == 0)
+      memo_.starting_since = 0;
+    else if (memo_.starting_since == 0)
+      memo_.starting_since = now_;
     if (!wants)
       memo_.waiting_since = 0;
     else if (memo_.waiting_since == 0)
@@ -173,15 +187,17 @@ class choice {
                              .deadline = market_.deadline / hour,
                              .until_next = options_.interval / hour,
                              .on_demand = price(market_.on_demand) * workers,
-                             .on_demand_hours = start};
+                             .on_demand_hours = options_.patience / hour + start};
     // When all records are done, the master has yet to end the job.
     s.work = std::max(s.until_next, work.value_or(std::max(0.0, s.deadline - s.now) / 2));
     if (market_.budget) s.budget = std::max(0.0, *market_.budget - spot_.usd);
     std::uint32_t most = counts_[market_.on_demand.name].running;
     if (most > 0) s.at = place::on_demand;
     for (std::size_t i = 0; i < market_.pools.size(); ++i) {
-      std::uint32_t const running = counts_[market_.pools[i].name].running;
-      if (running > most) most = running, s.at = place::spot, s.pool = i;
+      std::string const& name = market_.pools[i].name;
+      std::uint32_t const running = counts_[name].running;
+      bool const lost = sightings_of(name).up == truth::no;  // its nodes are about to go
+      if (running > most && !lost) most = running, s.at = place::spot, s.pool = i;
     }
     // Workers train on while their successors start, which are paid for, too.
     bool const runs = s.at != place::nowhere;

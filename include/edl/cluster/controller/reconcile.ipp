@@ -209,6 +209,7 @@ class reconciler {
     auto step = choose_pool({.job = job_,
                              .members = situation_.members,
                              .standstill = still,
+                             .leaving_nodes = master_ ? master_->master->leaving_nodes : std::string(),
                              .no_room = no_room,
                              .prices = situation_.prices,
                              .now = now_},

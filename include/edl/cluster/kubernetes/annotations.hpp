@@ -23,6 +23,8 @@ inline constexpr char size[] = "elasticdl/size";          ///< `job_size`, as "w
 inline constexpr char progress[] = "elasticdl/progress";  ///< one line for a person
 inline constexpr char report[] = "elasticdl/report";      ///< the same in JSON, for the controller
 inline constexpr char waits[] = "elasticdl/waits";  ///< what the job waits for, in words; absent: nothing
+inline constexpr char leaving_nodes[] =
+    "elasticdl/leaving-nodes";  ///< nodes that are about to go, by notices, as "n1,n2"; absent: none
 inline constexpr char missing[] =
     "elasticdl/missing";  ///< the pod without which the job does not run, and why it is refused; absent: none
 

@@ -76,6 +76,7 @@ class cluster final : public platform::platform {
   void execute(pods_moving const& c) { to_.moving(c.workers); }
   void execute(pods_found const& c) { to_.found(c.pods); }
   void execute(pods_missing const& c);
+  void execute(nodes_leaving const& c);
   void execute(pod_note const& c);
   void execute(not_allowed const& c) { refused(c.why); }
 

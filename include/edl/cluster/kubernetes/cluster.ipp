@@ -377,6 +377,12 @@ EDL_INLINE void cluster::execute(pods_missing const& c) {
   mark_self({{"annotations", {{annotation::missing, value}}}});
 }
 
+EDL_INLINE void cluster::execute(nodes_leaving const& c) {
+  nlohmann::json value = fmt::format("{}", fmt::join(c.nodes, ","));
+  if (c.nodes.empty()) value = nullptr;
+  mark_self({{"annotations", {{annotation::leaving_nodes, value}}}});
+}
+
 EDL_INLINE void cluster::report(std::string const& json) {
   mark_self({{"annotations", {{annotation::report, json}}}});
 }

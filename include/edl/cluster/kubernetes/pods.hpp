@@ -48,6 +48,11 @@ struct pods_pressed {
   std::map<std::uint32_t, std::string> workers;
 };
 
+/// All nodes that are about to go.
+struct nodes_leaving {
+  std::vector<std::string> nodes;
+};
+
 /// All workers outside of the pool of nodes that was chosen for the job, with the reason to leave.
 struct pods_moving {
   std::map<std::uint32_t, std::string> workers;
@@ -76,8 +81,8 @@ struct not_allowed {
   std::string why;
 };
 
-using pod_command = std::variant<create_pod, delete_pod, pod_ended, pod_leaving, pods_pressed, pods_moving,
-                                 pods_found, pods_missing, pod_note, not_allowed>;
+using pod_command = std::variant<create_pod, delete_pod, pod_ended, pod_leaving, pods_pressed, nodes_leaving,
+                                 pods_moving, pods_found, pods_missing, pod_note, not_allowed>;
 
 /// The servers' and workers' pods of a job. It takes the API server's reports, the master's orders and the
 /// time, and returns commands. It has no clock, no thread and no connection.
@@ -211,6 +216,7 @@ class pods {
   void look_at_nodes();
   void look_at_pool();
   void look_at_evaded(time_point now);
+  void tell_of_evaded();
   resources grown(resources const& of, role what) const;
   role_spec const& spec(role of) const { return of == role::server ? options_.server : options_.worker; }
 

@@ -188,13 +188,21 @@ EDL_INLINE void pods::evade(process_id who, std::string const& why, time_point n
   auto const it = pods_.find(who);
   if (it == pods_.end() || it->second.node.empty()) return;
   if (!evaded_.insert_or_assign(it->second.node, now + options_.evasion).second) return;
+  tell_of_evaded();
   commands_.emplace_back(
       pod_note{severity::warning, "NodeLeft",
                fmt::format("this job leaves node {}: {} {}", it->second.node, to_string(who), why)});
 }
 
+EDL_INLINE void pods::tell_of_evaded() {
+  nodes_leaving all;
+  for (auto const& [node, until] : evaded_) all.nodes.push_back(node);
+  commands_.emplace_back(std::move(all));
+}
+
 EDL_INLINE void pods::look_at_evaded(time_point now) {
   if (std::erase_if(evaded_, [&](auto const& one) { return now >= one.second; }) == 0) return;
+  tell_of_evaded();
   for (auto& [who, p] : pods_) {
     if (!p.evades || !p.wanted || p.uid.empty() || p.placed || p.over || p.stop_requested) continue;
     p.evades = false;

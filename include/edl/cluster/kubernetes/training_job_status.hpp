@@ -76,7 +76,7 @@ struct spot_status {
   std::string reason{}, time{};  ///< why, and since when
   double usd = 0;                ///< for running workers, until `counted_time`
   std::string counted_time{};    ///< empty while none run
-  double start_seconds = 0;      ///< that the last worker waited for its node and its start; 0: unknown
+  double start_seconds = 0;      ///< between a worker's node and its start, at the last choice; 0: unknown
   std::vector<pool_sightings> pools{};
   friend bool operator==(spot_status const&, spot_status const&) = default;
 };
