@@ -51,7 +51,8 @@ class replay {
     world::on_line([this](world::line const& l) {
       std::string const name = world::name_of(l.from), text = read_line(l.text).text;
       // A day has too many lines about records.
-      if (name.starts_with("controller") || text.starts_with("World") || text.find("moves to") != text.npos)
+      if (name.starts_with("controller") || text.starts_with("World") || text.find("moves to") != text.npos ||
+          text.find("notice") != text.npos)
         lines_.say(name, text);
     });
     int const epochs = std::max(1, int(case_.work * workers / seconds_for_a_record / counting::records));
@@ -124,6 +125,7 @@ class replay {
       was_.push_back(
           trace_.zones[z].up[std::min(case_.start + std::size_t(t), trace_.zones[z].up.size() - 1)]);
     world::write_file("cluster", prices, now.dump());
+    for (std::string const& host : std::exchange(noticed_, {})) world::remove_file(host, notice_file);
   }
 
   /// As AWS does, two minutes before.
@@ -134,7 +136,7 @@ class replay {
       if (zone.up[std::min(case_.start + std::size_t(t), zone.up.size() - 1)]) continue;
       for (json const& p : list.at("items"))
         if (p["spec"].value("nodeName", "") == node_of(z))
-          world::write_file(p["metadata"]["name"], notice_file, "");
+          world::write_file(noticed_.emplace_back(p["metadata"]["name"]), notice_file, "");
     }
   }
 
@@ -189,6 +191,7 @@ class replay {
   json const& definition_;
   std::optional<world::cluster> cluster_;
   std::vector<char> was_;
+  std::vector<std::string> noticed_;  ///< hosts
 };
 
 }  // namespace

@@ -32,7 +32,8 @@ kubernetes::template_text template_in_pool(kubernetes::training_job const& job);
 
 struct pool_options {
   double interval = 60;   ///< seconds between decisions
-  double patience = 120;  ///< seconds without a node after which a pool counts as down
+  double patience = 120;  ///< seconds without a node after which a pool counts as down; a quarter of it while
+                          ///< nodes of the job are about to go
   double retry = 600;     ///< seconds until a pool that was down is tried again
 };
 

@@ -58,8 +58,7 @@ class choice {
     if (spot_.pool.empty() || !find_current() || now_ >= memo_.decided + options_.interval)
       next.event = decide();
     next.again_at = memo_.decided + options_.interval;
-    if (memo_.waiting_since > 0)
-      next.again_at = std::min(next.again_at, memo_.waiting_since + options_.patience);
+    if (memo_.waiting_since > 0) next.again_at = std::min(next.again_at, memo_.waiting_since + patience());
     return next;
   }
 
@@ -82,6 +81,12 @@ class choice {
       of.starting += pod->at == pod_record::phase::pending && !pod->node.empty() && !pod->leaving;
       of.unplaced += pod->node.empty() && !pod->leaving;
     }
+  }
+
+  /// Nodes with notice go within two minutes, and another pool may have to be tried before.
+  double patience() const {
+    bool const urgent = std::ranges::any_of(counts_, [](auto const& one) { return one.second.leaving > 0; });
+    return urgent ? options_.patience / 4 : options_.patience;
   }
 
   bool find_current() const {
@@ -162,7 +167,7 @@ class choice {
       memo_.waiting_since = 0;
     else if (memo_.waiting_since == 0)
       memo_.waiting_since = now_;
-    if (memo_.waiting_since == 0 || now_ < memo_.waiting_since + options_.patience) return;
+    if (memo_.waiting_since == 0 || now_ < memo_.waiting_since + patience()) return;
     memo_.waiting_since = memo_.decided = 0;
     if (spot_.pool != kubernetes::on_demand_pool) saw(spot_.pool, false);
   }
