@@ -124,7 +124,8 @@ EDL_INLINE value add_expression(graph& g, nn::expression::form const& of, std::s
                      {operand(n.a), g.add("Squeeze", {g.numbers({n.along == nn::channels ? -1 : -2})})});
         break;
       case sum:
-      case peak: {
+      case peak:
+      case peak_of_numbers: {
         std::vector<std::int64_t> along;
         if (has(n.along, nn::places)) along.push_back(1);
         if (has(n.along, nn::channels)) along.push_back(2);

@@ -129,10 +129,10 @@ struct by_definition {
       std::vector<T> y(size());
       if (is_reduction(n.what)) {
         nn::axes const kept = without(expression::all_axes, n.along);
-        std::vector<T> sums(count(kept), n.what == peak ? std::numeric_limits<T>::lowest() : T(0));
+        std::vector<T> sums(count(kept), is_peak(n.what) ? std::numeric_limits<T>::lowest() : T(0));
         for (std::size_t i = 0; i < size(); ++i) {
           T& sum = sums[index(i, kept)];
-          sum = n.what == peak ? std::max(sum, of(n.a, i)) : sum + of(n.a, i);
+          sum = is_peak(n.what) ? std::max(sum, of(n.a, i)) : sum + of(n.a, i);
         }
         for (std::size_t i = 0; i < size(); ++i) y[i] = sums[index(i, kept)];
       } else if (is_scan(n.what)) {

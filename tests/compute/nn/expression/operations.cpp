@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edl/compute/nn/expression/operations.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -44,6 +45,7 @@ std::array<std::array<double, N>, 2> at(std::array<double, N> const& x) {
   h.forward();
   h.dy.assign(h.y.size(), 1);
   h.backward();
+  check_single(h);
   std::copy(h.y.begin(), h.y.end(), of[0].begin());
   std::copy(h.dx.begin(), h.dx.end(), of[1].begin());
   return of;
@@ -151,6 +153,8 @@ TEST_CASE("slopes where functions have none, or an infinite one") {
   CHECK(at<[](auto x) { return nn::relu(x); }>(zero)[1][0] == 0);
   CHECK(at<[](auto x) { return nn::clamp(x, 0, 1); }>(zero)[1][0] == 0.5);
   CHECK(at<[](auto x) { return nn::clamp(x, -1, 0); }>(zero)[1][0] == 0.5);
+  CHECK(at<[](auto x) { return nn::clamp(x, 0, 0); }>(zero)[1][0] == 0.25);
+  CHECK(at<[](auto x) { return nn::where(x > 0, nn::log(nn::where(x > 0, x, 1)), 0); }>(zero)[1][0] == 0);
   CHECK(at<[](auto x) { return nn::where(x, 2 * x, 3 * x); }>(zero)[1][0] == 3);
   CHECK(at<[](auto x) { return nn::where(x >= 0, 2 * x, 3 * x); }>(zero)[1][0] == 2);
   CHECK(at<[](auto x) { return nn::sqrt(x); }>(zero) == std::array{zero, std::array{infinite}});
@@ -178,6 +182,43 @@ TEST_CASE("exponentials times 0") {
   // Only a softmax's exponentials are read from its result.
   CHECK(nn::reads_y<nn::derived<function_of<[](auto x) { return nn::softmax(x); }>>>);
   CHECK(!nn::reads_y<nn::derived<gained>>);
+}
+
+TEST_CASE("a NaN is not lost") {
+  double const nan = std::numeric_limits<double>::quiet_NaN();
+  auto const check = [&]<auto F>(std::size_t nans) {
+    CAPTURE(nans);
+    for (std::size_t const where : {0, 1, 8}) {  // of a vector, and beyond the last whole one
+      auto row = std::array{1.0, -2.0, 0.5, 3.0, -1.0, 0.0, 2.0, 1.0, 0.25};
+      row[where] = nan;
+      CHECK(std::ranges::count_if(at<F>(row)[0], [](double y) { return y != y; }) == int(nans));
+    }
+  };
+  check.operator()<[](auto x) { return nn::max(x, 0); }>(1);
+  check.operator()<[](auto x) { return nn::max(0, x); }>(1);
+  check.operator()<[](auto x) { return nn::min(x, 0); }>(1);
+  check.operator()<[](auto x) { return nn::min(0, x); }>(1);
+  check.operator()<[](auto x) { return nn::clamp(x, -1, 1); }>(1);
+  check.operator()<[](auto x) { return nn::relu(x); }>(1);
+  check.operator()<[](auto x) { return nn::abs(x); }>(1);
+  check.operator()<[](auto x) { return nn::max(x, nn::channels) + 0 * nn::relu(x); }>(9);
+  check.operator()<[](auto x) { return nn::min(x, nn::channels) + 0 * nn::relu(x); }>(9);
+  check.operator()<[](auto x) { return nn::max(x, nn::places); }>(1);
+  check.operator()<[](auto x) { return nn::softmax(x); }>(9);
+  check.operator()<[](auto x) { return nn::log_softmax(x); }>(9);
+  check.operator()<[](auto x) { return nn::logsumexp(x, nn::places | nn::channels) + nn::softmax(x); }>(9);
+  CHECK(at<[](auto x) { return nn::where(x > 9, 0, nn::argmax(x, nn::channels)); }>(
+            std::array{1.0, nan, 1.0})[0] == std::array{3.0, 3.0, 3.0});
+}
+
+TEST_CASE("the logarithm of a sum of exponentials, where elements are infinite") {
+  double const infinite = std::numeric_limits<double>::infinity();
+  constexpr auto f = [](auto x) { return nn::where(x < 9, nn::logsumexp(x, nn::channels), 0); };
+  CHECK(at<f>(std::array{-infinite, -infinite}) ==
+        std::array{std::array{-infinite, -infinite}, std::array{0.0, 0.0}});
+  CHECK(at<f>(std::array{-infinite, 3.0}) == std::array{std::array{3.0, 3.0}, std::array{0.0, 2.0}});
+  CHECK(at<[](auto x) { return nn::stop_gradient(nn::logsumexp(x, nn::channels)) + nn::where(x > 9, 0, x); }>(
+            std::array{infinite, 0.0})[0] == std::array{infinite, infinite});
 }
 
 TEST_CASE("gradients of norms") {

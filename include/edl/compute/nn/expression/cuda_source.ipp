@@ -142,7 +142,8 @@ __device__ __forceinline__ drawn philox(u64 key, u64 step, u64 index) {
 
 /// The operations from `same` to `stop`, of A, B and C.
 inline constexpr std::string_view cuda_operations =
-    "A;A + B;A - B;A * B;A / B;powf(A, B);(B < A ? B : A);(A < B ? B : A);(A < B ? 1.0f : 0.0f);"
+    "A;A + B;A - B;A * B;A / B;powf(A, B);(B < A || B != B ? B : A);(A < B || B != B ? B : A);(A < B ? 1.0f "
+    ": 0.0f);"
     "(A <= B ? 1.0f : 0.0f);(A == B ? 1.0f : 0.0f);(A != 0 ? B : C);-A;expf(A);expm1f(A);logf(A);tanhf(A);"
     "sigmoid(A);softplus(A);0.5f * erfcf(-0.70710678f * A);expf(-0.5f * A * A);sqrtf(A);fabsf(A);A;";
 static_assert(std::ranges::count(cuda_operations, ';') == int(operation::cumsum) - int(operation::same));
@@ -221,7 +222,7 @@ class cuda_writer {
   bool wide(int k) const { return has(at(k).over, channels); }
   bool row_by_row(int k) const { return has(at(k).over, places); }
   bool scan(int k) const { return at(k).run >= 0 && is_scan(of(k).what); }
-  std::string_view peak(int k) const { return of(k).what == operation::peak ? "<true>" : "<false>"; }
+  std::string_view peak(int k) const { return is_peak(of(k).what) ? "<true>" : "<false>"; }
   /// Whether it is summed over the rows of a section.
   bool over_section(int k) const {
     return is_reduction(of(k).what) && has(of(k).along, places) && !has(of(k).along, samples);
@@ -317,7 +318,7 @@ class cuda_writer {
       text += wide(k) ? "if (team == 0) " : "if (threadIdx.x == 0) ";
     say(text, place(k, i), " = ", activation(k) ? "set(" + value + ")" : value, ";");
   }
-  static std::string_view neutral(operation o) { return o == operation::peak ? "LEAST" : "0"; }
+  static std::string_view neutral(operation o) { return is_peak(o) ? "LEAST" : "0"; }
   void declare(int k) {
     std::string_view const zero = neutral(of(k).what);
     say("float ", named("s", k), wide(k) ? "[" + std::to_string(words_) + "]" : std::string(),

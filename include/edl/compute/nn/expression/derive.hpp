@@ -99,7 +99,7 @@ class deriver {
     node const e = at(n.a), by = at(n.b), one = at(by.a), all = at(by.b);
     node const off = at(e.a), stop = at(off.b), most = at(stop.a);
     if (e.what == operation::exp && off.what == operation::subtract && stop.what == operation::stop &&
-        most.what == operation::peak && most.a == off.a && by.what == operation::divide &&
+        is_peak(most.what) && most.a == off.a && by.what == operation::divide &&
         one.what == operation::constant && one.index < 0 && all.what == operation::sum && all.a == n.a &&
         all.along == most.along) {
       dear_ = n.a;
@@ -200,7 +200,8 @@ class deriver {
             .what = operation::cumsum_back, .over = all, .along = n.along, .a = std::int16_t(slope)};
         return send(a, put(back), all);
       }
-      case operation::peak: {
+      case operation::peak:
+      case operation::peak_of_numbers: {
         int const is = make(operation::equal, a, y);
         return send(a, times(is, over_by(slope, sum(is, n.along))), over(a));
       }

@@ -67,11 +67,12 @@ enum class operation : std::uint8_t {
   normal_bell,  ///< exp(−x² / 2)
   square_root,
   absolute,
-  stop,         ///< its operand, without a gradient
-  cumsum,       ///< the sum of the elements up to each along `along`, which is one axis
-  cumsum_back,  ///< the same from the last element
-  sum,          ///< over `along`
-  peak          ///< the greatest over `along`
+  stop,            ///< its operand, without a gradient
+  cumsum,          ///< the sum of the elements up to each along `along`, which is one axis
+  cumsum_back,     ///< the same from the last element
+  sum,             ///< over `along`
+  peak,            ///< the greatest over `along`; a NaN where one is
+  peak_of_numbers  ///< the same, but it may miss a NaN: for what is one then in any case
 };
 
 /// Nodes of a forward pass and its gradient together.
@@ -80,6 +81,7 @@ inline constexpr std::size_t most_derived = 512;
 constexpr bool is_leaf(operation o) { return o <= operation::position; }
 constexpr bool is_random(operation o) { return o == operation::uniform || o == operation::normal; }
 constexpr bool is_reduction(operation o) { return o >= operation::sum; }
+constexpr bool is_peak(operation o) { return o >= operation::peak; }
 /// Whether its operand must be complete along an axis before it begins.
 constexpr bool is_scan(operation o) { return o == operation::cumsum || o == operation::cumsum_back; }
 /// Whether it costs more than storing and loading its result.

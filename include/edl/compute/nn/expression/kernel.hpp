@@ -49,10 +49,10 @@ template <operation O, class V>
     return a / b;
   else if constexpr (O == power)
     return edl::detail::power(a, b);
-  else if constexpr (O == least)
-    return b < a ? b : a;
+  else if constexpr (O == least)  // a NaN of either is the result, so of the next one, too
+    return b == b ? V(b < a ? b : a) : b;
   else if constexpr (O == greatest)
-    return a < b ? b : a;
+    return b == b ? V(a < b ? b : a) : b;
   else if constexpr (O == less)
     return a < b ? one : none;
   else if constexpr (O == less_equal)
@@ -89,11 +89,13 @@ template <operation O, class V>
 
 template <operation O, class T>
 constexpr T neutral() {
-  return O == operation::peak ? -std::numeric_limits<T>::infinity() : T(0);
+  return is_peak(O) ? -std::numeric_limits<T>::infinity() : T(0);
 }
 template <operation O, class V>
 [[gnu::always_inline]] inline V join(V const& a, V const& b) {
   if constexpr (O == operation::peak)
+    return compute<operation::greatest>(a, b, b);
+  else if constexpr (O == operation::peak_of_numbers)
     return a < b ? b : a;
   else
     return a + b;

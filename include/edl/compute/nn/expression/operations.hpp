@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
+
 #include "edl/compute/nn/expression/tensor.hpp"
 
 namespace edl::nn {
@@ -96,7 +98,8 @@ template <class A, class B>
 constexpr tensor equal(A const& a, B const& b, expression::source_line line = {}) {
   return binary(expression::operation::equal, {a, line}, {b, line});
 }
-/// The lesser and the greater of two. If they are equal, each gets half of the gradient.
+/// The lesser and the greater of two; a NaN if one of them is. If they are equal, each gets half of the
+/// gradient.
 template <class A, class B>
   requires expression::operands<A, B>
 constexpr tensor min(A const& a, B const& b, expression::source_line line = {}) {
@@ -153,20 +156,22 @@ constexpr tensor stop_gradient(tensor x, expression::source_line line = {}) {
   return x.within->add(expression::operation::stop, line.number, x);
 }
 
-/// `yes` where `condition` is not 0, `no` elsewhere.
+/// `yes` where `condition` is not 0, `no` elsewhere. The other one is computed, too: if its slope is infinite
+/// or a NaN there, so is the gradient. Make its argument safe: `where(x > 0, log(where(x > 0, x, 1)), 0)`.
 template <class A, class B>
 constexpr tensor where(tensor condition, A const& yes, B const& no, expression::source_line line = {}) {
   expression::scope& of = *condition.within;
   tensor const first = expression::operand(yes).in(of);
   return of.add(expression::operation::choose, line.number, condition, first, expression::operand(no).in(of));
 }
+/// min(max(x, low), high): at a bound x gets half of the gradient, and a quarter where both bounds are equal.
 template <class A, class B>
 constexpr tensor clamp(tensor x, A const& low, B const& high, expression::source_line line = {}) {
   return min(max(x, low, line), high, line);
 }
 
 /// Reductions: the result lacks the axes `along`; without any, those of a sample. Equal greatest elements
-/// share the gradient evenly.
+/// share the gradient evenly. Where one element is a NaN, so is the result.
 constexpr tensor sum(tensor x, expression::reduced_axes along = {}, expression::source_line line = {}) {
   return x.within->reduce(expression::operation::sum, x, along.of(x), line.number);
 }
@@ -189,7 +194,7 @@ constexpr tensor norm(tensor x, expression::reduced_axes along = {}, expression:
   return where(none, 0, sqrt(where(none, 1, squares)));
 }
 /// The number of the greatest element along `along`, nn::channels or nn::places; of equal ones the first. It
-/// has no gradient. Where one is a NaN, it is the number of elements.
+/// has no gradient. Where one is a NaN, it is the number of elements, which is no element's.
 constexpr tensor argmax(tensor x, axes along, expression::source_line line = {}) {
   expression::written_at const here(x, line);
   tensor const index = x.within->positions(along, line.number);
@@ -210,11 +215,20 @@ constexpr tensor variance(tensor x, expression::reduced_axes along = {}, express
   expression::written_at const here(x, line);
   return mean(square(x - mean(x, along)), along);
 }
-/// log Σ exp(x), without overflow.
+namespace expression {
+/// What exponentials are made relative to. Where an element is a NaN, so are they.
+constexpr tensor greatest_of(tensor x, reduced_axes along) {
+  return stop_gradient(x.within->reduce(operation::peak_of_numbers, x, along.of(x), 0));
+}
+}  // namespace expression
+
+/// log Σ exp(x), without overflow. Where all elements are −∞ it is, too, and its gradient is 0. Where one is
+/// ∞ it is, too, and its gradient is of no use.
 constexpr tensor logsumexp(tensor x, expression::reduced_axes along = {}, expression::source_line line = {}) {
   expression::written_at const here(x, line);
-  tensor const most = stop_gradient(max(x, along.of(x)));
-  return most + log(sum(exp(x - most), along));
+  tensor const most = expression::greatest_of(x, along);
+  tensor const infinite = equal(abs(most), std::numeric_limits<double>::infinity());
+  return most + log(sum(exp(x - where(infinite, 0, most)), along) + infinite);
 }
 
 namespace expression {
@@ -231,7 +245,7 @@ constexpr tensor softplus(tensor x, source_line line = {}) {
 }
 constexpr tensor relu(tensor x, source_line line = {}) {
   written_at const here(x, line);
-  return where(x > 0, x, 0);
+  return where(x <= 0, 0, x);  // a NaN stays
 }
 constexpr tensor silu(tensor x, source_line line = {}) {
   written_at const here(x, line);
@@ -247,7 +261,7 @@ constexpr tensor mish(tensor x, source_line line = {}) {
 }
 constexpr tensor softmax(tensor x, reduced_axes along = channels, source_line line = {}) {
   written_at const here(x, line);
-  tensor const e = exp(x - stop_gradient(max(x, along.of(x))));
+  tensor const e = exp(x - greatest_of(x, along));
   return e / sum(e, along);
 }
 constexpr tensor log_softmax(tensor x, reduced_axes along = channels, source_line line = {}) {
