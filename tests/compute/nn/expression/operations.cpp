@@ -221,6 +221,13 @@ TEST_CASE("the logarithm of a sum of exponentials, where elements are infinite")
             std::array{infinite, 0.0})[0] == std::array{infinite, infinite});
 }
 
+TEST_CASE("the length of an axis is a number") {
+  CHECK(at<[](auto x) { return x * x.channels() + x.channels() / x - nn::max(x.channels(), x); }>(
+            std::array{1.0, 2.0}) == std::array{std::array{2.0, 3.0}, std::array{0.0, 1.0}});
+  CHECK(at<[](auto x) { return x / (x.channels() * x.places() - -x.channels()); }>(std::array{4.0, 8.0})[0] ==
+        std::array{1.0, 2.0});
+}
+
 TEST_CASE("gradients of norms") {
   check_function<[](auto x) { return x / (1 + nn::norm(x, nn::channels)) + nn::norm(x, nn::places); }>();
   check_function<[](auto x) { return nn::norm(x); }>();

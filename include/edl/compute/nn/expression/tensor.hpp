@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,14 @@ struct axis_length {
   int length = 1;
 
   constexpr operator int() const { return length; }  // NOLINT(google-explicit-constructor)
+
+  // Without a tensor they are numbers.
+  friend constexpr int operator+(axis_length a, axis_length b) { return a.length + b.length; }
+  friend constexpr int operator-(axis_length a, axis_length b) { return a.length - b.length; }
+  friend constexpr int operator*(axis_length a, axis_length b) { return a.length * b.length; }
+  friend constexpr int operator/(axis_length a, axis_length b) { return a.length / b.length; }
+  friend constexpr int operator-(axis_length a) { return -a.length; }
+  friend constexpr auto operator<=>(axis_length a, axis_length b) { return a.length <=> b.length; }
 };
 
 /// A value in the forward pass of a layer: the argument and the result of its `forward`. Copies are free: it
@@ -44,7 +53,7 @@ namespace expression {
 template <class T>
 concept tensor_like = std::derived_from<T, tensor>;
 template <class T>
-concept number = std::integral<T> || std::floating_point<T>;
+concept number = std::integral<T> || std::floating_point<T> || std::same_as<T, axis_length>;
 /// Valid operands of a binary operation: at least one is a tensor.
 template <class A, class B>
 concept operands = (tensor_like<A> && (tensor_like<B> || number<B>)) || (number<A> && tensor_like<B>);
