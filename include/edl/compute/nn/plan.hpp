@@ -92,7 +92,7 @@ struct layer_receives {
   static_assert(Why != fit::sees_padding,
                 "edl: this layer cannot follow the one before it: within `nn::masked` it would see padding; "
                 "it stands behind, or after an `nn::lstm{.last = true}` or a global pool, or takes "
-                "`.each_place = true`");
+                "`.each_place = true`, which `nn::cross_attention` and `nn::matmul` do not have");
   static constexpr bool said = Why == fit::fits || has_a_sentence(Why);
   static_assert(said, "edl: this layer cannot follow the one before it");
 };
