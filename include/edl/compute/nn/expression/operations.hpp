@@ -266,7 +266,8 @@ constexpr tensor softmax(tensor x, reduced_axes along = channels, source_line li
 }
 constexpr tensor log_softmax(tensor x, reduced_axes along = channels, source_line line = {}) {
   written_at const here(x, line);
-  return x - logsumexp(x, along);
+  tensor const most = greatest_of(x, along);  // not logsumexp: infinite elements are a NaN here
+  return x - (most + log(sum(exp(x - most), along)));
 }
 
 }  // namespace expression
