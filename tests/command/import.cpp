@@ -225,6 +225,29 @@ TEST_CASE("hostile files are errors, or have nodes without a layer") {
   CHECK(contains(said(node("Relu", {"x"}, "a")), "nothing makes the output 'y'"));
   CHECK(contains(said(node("Relu", {"x"}, "y") + node("Relu", {"x"}, "y")), "two nodes make 'y'"));
   CHECK(contains(said(floats("w", {1 << 20, 1 << 20}, {1}) + node("MatMul", {"x", "w"}, "y")), "tensor 'w'"));
+  CHECK(contains(said(floats("w", {3}, counted(3)) + node("Identity", {"w"}, "w") + node("Relu", {"x"}, "y")),
+                 "two nodes make 'w'"));
+  CHECK(contains(complaint([&] {
+                   import_of(dir, model(port(11, "x", {std::int64_t(1) << 31}) + node("Relu", {"x"}, "y") +
+                                        port(12, "y", {3})));
+                 }),
+                 "extents"));
+  std::string doubled = ints("c0", numbers(9, 1)), steps = node("Sub", {"x", "x"}, "s0");
+  for (int i = 0; i < 40; ++i) {
+    std::string const from = std::to_string(i), to = std::to_string(i + 1);
+    doubled += node("Concat", {"c" + from, "c" + from}, "c" + to, {{"axis", {0}}});
+    steps += node("Sub", {"s" + from, "s" + from}, "s" + to);
+  }
+  for (std::string const& odd :
+       {node("Relu", {"", "x"}, "y"), node("Add", {"x"}, "y"), doubled + node("Reshape", {"x", "c40"}, "y")})
+    CHECK(import_of(dir, model(port(11, "x", {3}) + odd + port(12, "y", {3}))).code == edl::tool::failed);
+  // Each step reads the one before twice: the work may not double.
+  CHECK(import_of(dir, model(port(11, "x", {3}) + steps + port(12, "s40", {3}))).code == 0);
+  std::string const words =
+      port(11, "class", {3}) + port(11, "a\nb", {3}) + node("Add", {"class", "a\nb"}, "y");
+  auto const named = import_of(dir, model(words + port(12, "y", {3})));
+  CHECK(contains(named.text, "auto class_"));
+  CHECK(contains(named.text, "record.floats(\"a\\012b\""));
   std::int64_t const huge = std::int64_t(1) << 62;
   for (option const& o : {option{"strides", {huge, huge}}, option{"pads", {huge, huge, huge, huge}},
                           option{"strides", {0, 0}}, option{"group", {0}}, option{"group", {-1}}}) {

@@ -24,6 +24,7 @@ bool lifter::choose(node const& n, value const& x, tensor const& at, value& made
   if (from.type != "nn::dense" || !x.as.is_channels(x.as.axes.size() - 1, from.out.channels)) return false;
   result r = from;
   auto const units = std::int64_t(at.ints.size());
+  for (variable const& v : r.variables) spend(v.values.size() / std::size_t(v.dims.back()) * at.ints.size());
   for (variable& v : r.variables) {
     auto const all = std::size_t(v.dims.back());
     variable const old = v;
@@ -92,7 +93,8 @@ bool lifter::attend(value& made, value const& a, value const& b, std::string con
   value const& scores = first ? a : b;
   tensor const* const by = (first ? b : a).known.get();
   attention_part part = scores_.at(scores.term);
-  if (!by || part.normal || by->of_ints) throw unsupported{"attention with other arithmetic"};
+  if (!by || part.normal || by->of_ints || scores.as.axes.size() != 3)
+    throw unsupported{"attention with other arithmetic"};
   if ((op == "*" || (op == "/" && first)) && by->size() == 1) {
     part.scale = op == "*" ? part.scale * by->floats[0] : part.scale / by->floats[0];
   } else if (op == "+" && !part.causal) {
@@ -233,6 +235,7 @@ bool lifter::rotate(node const& n, value& made) {
   if (x.term < 0 || dims.size() != 3) return false;
   auto const half = std::size_t(dims[2] / 2), count = std::size_t(dims[1]);
   if (half < 1 || cosine.floats.size() != half * count || sine.floats.size() != half * count) return false;
+  if (interleaved && (known(*even, 1).ints.size() < half || known(*odd, 1).ints.size() < half)) return false;
   if (interleaved)
     for (std::size_t i = 0; i < half; ++i)
       if (known(*even, 1).ints.at(i) != std::int64_t(2 * i) ||

@@ -27,19 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a struct cannot be called: words of C++, and names that the source has.
-constexpr std::string_view taken =
-    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t "
-    "class "
-    "co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue "
-    "decltype "
-    "default delete do double dynamic_cast edl else enum explicit export extern false float for formula "
-    "friend goto "
-    "if inline int long main mutable namespace new nn noexcept not not_eq nullptr operator or or_eq private "
-    "protected public register reinterpret_cast requires return short signed sizeof static static_assert "
-    "static_cast std struct switch template this thread_local throw true try typedef typeid typename union "
-    "unsigned using virtual void volatile wchar_t while xor xor_eq ";
-
 /// The file's name as one of C++.
 std::string struct_name(fs::path const& file) {
   std::string const stem = file.stem().native();
@@ -47,8 +34,8 @@ std::string struct_name(fs::path const& file) {
   for (char const c : stem)
     name +=
         std::isalnum(static_cast<unsigned char>(c)) ? char(std::tolower(static_cast<unsigned char>(c))) : '_';
-  bool const fits = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
-                    taken.find(" " + name + " ") == taken.npos;
+  bool const fits =
+      !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) && !lifting::is_taken(name);
   return fits ? name : "model_" + name;
 }
 

@@ -43,6 +43,14 @@ struct value {
   view as{};
 };
 
+/// Whether these are all numbers from 0 on, each once.
+inline bool is_permutation(numbers order) {
+  std::ranges::sort(order);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    if (order[i] != std::int64_t(i)) return false;
+  return true;
+}
+
 /// The tensor with its axes in another order.
 tensor turned(tensor const& t, numbers const& order);
 
@@ -99,6 +107,18 @@ class lifter {
     if (!x.known) throw unsupported{fmt::format("operand {}, which is no constant of the file", i)};
     return *x.known;
   }
+  /// A constant that is no list of whole numbers.
+  tensor const& kernel(node const& n, std::size_t i) const {
+    tensor const& t = known(n, i);
+    if (t.of_ints || t.floats.empty()) throw unsupported{fmt::format("operand {}, which has no floats", i)};
+    return t;
+  }
+  /// Counts numbers that are made of constants: they may not be many times those of the file.
+  void spend(std::size_t n) {
+    if (n > room_) throw unsupported{"constants that grow too large"};
+    room_ -= n;
+  }
+  int add_term(term t);
   bool has(node const& n, std::size_t i) const { return operand(n, i).known || operand(n, i).term >= 0; }
   std::vector<float> floats(node const& n, std::size_t i, std::size_t size) const {
     auto const& t = known(n, i);
@@ -227,6 +247,9 @@ class lifter {
   bool sum_of_rows(node const& n, value& made);
   bool products_of_pairs(node const& n, value& made);
 
+  std::size_t room_ = std::size_t(1) << 24;
+  std::map<int, int> nested_;                // by result: how many joints lie in each other
+  std::map<int, int> steps_;                 // by term: how many lie in each other that are no result
   std::set<int> states_;                     // terms of recurrent layers, whose samples come second in ONNX
   std::map<int, attention_part> scores_;     // by term
   std::map<int, attention_heads> contexts_;  // by result

@@ -10,8 +10,8 @@ tensor turned(tensor const& t, numbers const& order) {
   numbers dims = t.dims;
   view v = in_order(dims);
   view to{v.sizes, {}};
+  if (order.size() != dims.size() || !is_permutation(order)) throw unsupported{"its axes"};
   for (std::int64_t const i : order) {
-    if (i < 0 || i >= std::int64_t(dims.size())) throw unsupported{"its axes"};
     r.dims.push_back(dims[std::size_t(i)]);
     to.axes.push_back(v.axes[std::size_t(i)]);
   }
@@ -24,6 +24,8 @@ tensor turned(tensor const& t, numbers const& order) {
 }
 
 network lifter::run() {
+  values_[""] = {};
+  for (auto const& [name, t] : graph_.constants) room_ += 8 * (t.floats.size() + t.ints.size());
   for (auto const& [name, t] : graph_.constants)
     values_[name] = {.known = std::shared_ptr<tensor const>(std::shared_ptr<void>(), &t)};
   for (node const& n : graph_.nodes)
@@ -31,7 +33,8 @@ network lifter::run() {
   for (auto const& o : graph_.outputs) ++uses_[o.name];
   for (auto const& p : graph_.inputs) input(p);
   for (node const& n : graph_.nodes)
-    for (std::string const& o : n.outputs) makers_[o] = &n;
+    for (std::string const& o : n.outputs)
+      if (!o.empty()) makers_[o] = &n;
   for (node const& n : graph_.nodes) {
     if (n.outputs.empty()) continue;
     std::vector<value> made;
@@ -40,7 +43,10 @@ network lifter::run() {
     } catch (unsupported const& no) {
       made.assign(n.outputs.size(), placeholder(n, no.why));
     }
-    for (std::size_t i = 0; i < n.outputs.size() && i < made.size(); ++i) {
+    while (made.size() < n.outputs.size())
+      made.push_back(placeholder(n, "a result that edl's layer has not"));
+    for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+      if (n.outputs[i].empty()) continue;
       values_[n.outputs[i]] = made[i];
       if (made[i].term >= 0 && uses_[n.outputs[i]] > 1) terms_[made[i].term].shared = true;
     }
@@ -49,11 +55,25 @@ network lifter::run() {
   return std::move(net_);
 }
 
+int lifter::add_term(term t) {
+  int steps = 0;
+  for (int const a : t.args) steps = std::max(steps, made_.contains(a) ? 0 : steps_[a] + 1);
+  if (steps > 500) throw unsupported{"arithmetic of more than 500 steps without a layer between"};
+  int const k = terms_.add(std::move(t));
+  steps_[k] = steps;
+  return k;
+}
+
 int lifter::add(result r) {
-  bool const fits = r.out.height > 0 && r.out.width > 0 && r.out.channels > 0 &&
-                    std::int64_t(r.out.height) * r.out.width <= (std::int64_t(1) << 31) / r.out.channels;
+  bool const fits =
+      r.out.height > 0 && r.out.width > 0 && r.out.channels > 0 &&
+      std::int64_t(r.out.height) * r.out.width <= ((std::int64_t(1) << 31) - 1) / r.out.channels;
   if (!fits)
     throw unsupported{fmt::format("extents ({}, {}, {})", r.out.height, r.out.width, r.out.channels)};
+  int nested = r.what == result::kind::joint;
+  for (int const from : r.from) nested = std::max(nested, nested_[from] + (r.what == result::kind::joint));
+  if (nested > 1000) throw unsupported{"more than 1000 joints in each other"};
+  nested_[int(net_.results.size())] = nested;
   net_.results.push_back(std::move(r));
   return int(net_.results.size()) - 1;
 }
@@ -158,7 +178,9 @@ bool lifter::is_plain(int index) const {
 int lifter::formula_of(int root) {
   // What other nodes read too, and layers compute, is a result of its own.
   std::map<int, int> leaves;
+  std::set<int> seen;
   auto const collect = [&](auto const& self, int k) -> void {
+    if (!seen.insert(k).second) return;
     term const t = terms_[k];
     if (t.op == "result" || (k != root && t.shared && is_plain(k))) {
       leaves[k] = materialise(k);
@@ -239,8 +261,9 @@ void lifter::outputs() {
       all.push_back(r);
       heads.emplace_back(o.name, int(shape_of(r).size()));
     } catch (unsupported const& no) {
-      net_.problems.push_back(fmt::format("the output '{}': {}", printable(o.name, 200), no.why));
-      all.push_back(materialise(x.term));
+      net_.problems.push_back(
+          fmt::format("`unknown_output`: the output '{}': {}", printable(o.name, 200), no.why));
+      all.push_back(layer(0, "unknown_output", {}, shape_of(0), "unknown_output"));
     }
   }
   net_.output = all[0];
@@ -263,8 +286,9 @@ void lifter::outputs() {
 
 int lifter::beside(std::vector<int> from) {
   shape out = shape_of(from[0]);
-  out.channels = 0;
-  for (int const r : from) out.channels += shape_of(r).channels;
+  std::int64_t sum = 0;
+  for (int const r : from) sum += shape_of(r).channels;
+  out.channels = small(sum);
   auto const& first = net_.results[std::size_t(from[0])];
   if (std::ranges::all_of(from, [&](int r) {
         auto const& s = net_.results[std::size_t(r)];
@@ -302,7 +326,11 @@ value lifter::placeholder(node const& n, std::string const& why) {
 }
 
 network lift(onnx_file::network const& graph, std::map<std::string, std::int64_t> const& extents) {
-  return lifter(graph, extents).run();
+  try {
+    return lifter(graph, extents).run();
+  } catch (unsupported const& no) {  // of an input, or of all outputs together
+    throw error(fmt::format("cannot import the network: it has {}", no.why));
+  }
 }
 
 }  // namespace edl::tool::lifting

@@ -90,11 +90,15 @@ struct parser {
       auto& to = result.constants[t.name];
       to = {.dims = {t.dims.begin(), t.dims.end()}, .floats = weights.read(t)};
     }
-    for (auto const& [name, t] : result.constants)
+    for (auto const& [name, t] : result.constants) {
+      if (t.dims.size() > 16)
+        throw error(fmt::format("cannot import {}: tensor '{}' has {} axes", weights.path(),
+                                printable(name, 200), t.dims.size()));
       if (std::uint64_t(t.size()) != t.floats.size() + t.ints.size())
         throw error(fmt::format("cannot import {}: tensor '{}' has {} elements, and {} numbers that are read",
                                 weights.path(), printable(name, 200), t.size(),
                                 t.floats.size() + t.ints.size()));
+    }
     check();
   }
 
@@ -126,6 +130,8 @@ struct parser {
       if (f.number == 5) read_attribute(m.of(f), n);
     }
     if (n.name.empty() && !n.outputs.empty()) n.name = n.outputs[0];
+    // An operand that is not there has an empty name, so that who looks for it need not count.
+    if (n.op != "Concat" && n.inputs.size() < 2) n.inputs.resize(2);
     return n;
   }
 
@@ -189,7 +195,7 @@ struct parser {
                           "file and no result of a node before it",
                           weights.path(), printable(n.name, 200), printable(n.op, 50), printable(i, 200)));
       for (std::string const& o : n.outputs)
-        if (!o.empty() && !known.insert(o).second && !result.constants.contains(o))
+        if (!o.empty() && !known.insert(o).second && !(n.op == "Constant" && result.constants.contains(o)))
           throw error(
               fmt::format("cannot import {}: two nodes make '{}'", weights.path(), printable(o, 200)));
     }
@@ -207,11 +213,13 @@ struct parser {
 std::int64_t tensor::size() const {
   constexpr std::int64_t most = std::int64_t(1) << 40;
   std::int64_t all = 1;
+  bool none = false;
   for (std::int64_t const d : dims) {
     if (d < 0 || (d > 0 && all > most / d)) return -1;
-    all *= d;
+    none = none || d == 0;
+    all *= std::max(d, std::int64_t(1));
   }
-  return all;
+  return none ? 0 : all;
 }
 
 attribute const* node::find(std::string const& attribute) const {

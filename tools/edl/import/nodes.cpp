@@ -63,7 +63,7 @@ std::string lifter::padding_of(node const& n, shape in, extent window, extent st
 
 value lifter::convolution(node const& n) {
   value const& x = variable_operand(n, 0);
-  tensor const& w = known(n, 1);
+  tensor const& w = kernel(n, 1);
   std::size_t const rank = w.dims.size();
   if (rank != 3 && rank != 4) throw unsupported{"a kernel of 3 dimensions"};
   int const from = picture_of(x);
@@ -71,7 +71,7 @@ value lifter::convolution(node const& n) {
   std::int64_t const groups = n.number("group", 1);
   extent const kernel = pair_of({w.dims.begin() + 2, w.dims.end()}, {}),
                stride = pair_of(n.list("strides"), 1);
-  if (groups < 1 || w.dims[1] * groups != in.channels || w.dims[0] % groups != 0)
+  if (groups < 1 || in.channels % groups != 0 || w.dims[1] != in.channels / groups || w.dims[0] % groups != 0)
     throw unsupported{
         fmt::format("a kernel of {} channels for {} in {} groups", w.dims[1], in.channels, groups)};
   extent out;
@@ -96,7 +96,7 @@ value lifter::convolution(node const& n) {
 
 value lifter::transposed_convolution(node const& n) {
   value const& x = variable_operand(n, 0);
-  tensor const& w = known(n, 1);
+  tensor const& w = kernel(n, 1);
   if (w.dims.size() != 4 || n.number("group", 1) != 1) throw unsupported{"groups, or not 2 dimensions"};
   int const from = picture_of(x);
   shape const in = shape_of(from);
@@ -105,6 +105,9 @@ value lifter::transposed_convolution(node const& n) {
   if (pads.empty()) pads = {0, 0, 0, 0};
   if (more.empty()) more = {0, 0};
   if (pads.size() != 4 || more.size() != 2 || w.dims[0] != in.channels) throw unsupported{"its padding"};
+  for (numbers const* const all : {&pads, &more})
+    for (std::int64_t const p : *all)
+      if (p < 0 || p > 1 << 16) throw unsupported{"its padding"};
   auto const size = [&](int of, int k, int s, std::size_t axis) {
     return small((std::int64_t(of) - 1) * s + k - pads[axis] - pads[axis + 2] + more[axis]);
   };
@@ -114,12 +117,11 @@ value lifter::transposed_convolution(node const& n) {
   auto const fits = [&](nn::padding how) {
     auto const rows = nn::place(out.height, kernel.height, stride.height, how),
                columns = nn::place(out.width, kernel.width, stride.width, how);
-    bool const whole = how == nn::padding::same
-                           ? out.height == in.height * stride.height && out.width == in.width * stride.width
-                           : out.height == std::max((in.height - 1) * stride.height + kernel.height,
-                                                    in.height * stride.height) &&
-                                 out.width == std::max((in.width - 1) * stride.width + kernel.width,
-                                                       in.width * stride.width);
+    auto const reaches = [&](int to, std::int64_t of, int k, int s) {
+      return to == (how == nn::padding::same ? of * s : std::max((of - 1) * s + k, of * s));
+    };
+    bool const whole = reaches(out.height, in.height, kernel.height, stride.height) &&
+                       reaches(out.width, in.width, kernel.width, stride.width);
     return whole && rows.before == pads[0] && columns.before == pads[1];
   };
   bool const valid = fits(nn::padding::valid);
@@ -192,7 +194,7 @@ value lifter::layer_norm(node const& n) {
 /// The last axis times a kernel of (inputs, units).
 value lifter::dense(value const& x, tensor const& kernel, std::vector<float> const& bias) {
   auto dims = x.as.dims();
-  if (kernel.dims.size() != 2 || dims.empty() || dims.back() != kernel.dims[0])
+  if (kernel.dims.size() != 2 || dims.empty() || dims.back() != kernel.dims[0] || kernel.floats.empty())
     throw unsupported{"a kernel that does not fit"};
   int const units = small(kernel.dims[1]);
   if (dims.size() == 2 && terms_[x.term].op == "result" && contexts_.contains(terms_[x.term].result)) {
@@ -251,7 +253,7 @@ int lifter::constant_term(tensor const& t, value& with) {
   std::vector<float> const values = t.of_ints ? std::vector<float>(t.ints.begin(), t.ints.end()) : t.floats;
   term const& x = terms_[with.term];
   if (values.size() == 1)
-    return terms_.add({.op = "number", .over = nowhere, .whole = x.whole, .number = double(values[0])});
+    return add_term({.op = "number", .over = nowhere, .whole = x.whole, .number = double(values[0])});
   numbers const dims = with.as.dims();
   numbers own(t.dims.size() > dims.size() ? 0 : dims.size() + 1 - t.dims.size(), 1);
   own.insert(own.end(), t.dims.begin(), t.dims.end());
@@ -272,7 +274,8 @@ int lifter::constant_term(tensor const& t, value& with) {
     with = of_result(row(with), dims);
     return constant_term(t, with);
   }
-  if (with.as.size() > 1 << 26) throw unsupported{"a constant of this size"};
+  if (with.as.size() > 1 << 24) throw unsupported{"a constant of this size"};
+  spend(std::size_t(with.as.size()));
   std::vector<float> grid(std::size_t(with.as.size()));
   auto const at = with.as.places();
   for (std::size_t i = 0; i < grid.size(); ++i) {
@@ -286,16 +289,16 @@ int lifter::constant_term(tensor const& t, value& with) {
   for (std::size_t i = 0; i < grid.size(); ++i)
     if ((down || i < c) && (across || i % c == 0)) kept.push_back(grid[i]);
   shape const whole = x.whole;
-  return terms_.add({.op = "variable",
-                     .over = (down ? int(lifting::places) : 0) | (across ? int(channels) : 0),
-                     .whole = whole,
-                     .values = std::move(kept)});
+  return add_term({.op = "variable",
+                   .over = (down ? int(lifting::places) : 0) | (across ? int(channels) : 0),
+                   .whole = whole,
+                   .values = std::move(kept)});
 }
 
 value lifter::unary(value const& x, std::string op) {
   term const& t = terms_[x.term];
   term made{.op = std::move(op), .args = {x.term}, .over = t.over, .whole = t.whole};
-  return {.term = terms_.add(std::move(made)), .as = x.as};
+  return {.term = add_term(std::move(made)), .as = x.as};
 }
 
 value lifter::function(value const& x, std::string type, std::vector<std::string> options) {
@@ -348,9 +351,10 @@ value lifter::arithmetic(value a, value b, std::string const& op) {
     if (gated && r.op == "sigmoid" && r.args[0] == left) t.op = "silu", t.args = {left};
     if (gated && l.op == "sigmoid" && l.args[0] == right) t.op = "silu", t.args = {right};
     if (op == "*" && is_gelu(t)) t.op = "gelu", t.args = {gelu_of_};
-    return {.term = terms_.add(std::move(t)), .as = like.as};
+    return {.term = add_term(std::move(t)), .as = like.as};
   };
   if (a.term < 0 && b.term < 0) throw unsupported{"constants only"};
+  if ((a.term < 0 && !a.known) || (b.term < 0 && !b.known)) throw unsupported{"one operand"};
   if (value scores; attend(scores, a, b, op)) return scores;
   if (a.term < 0) {
     if (op == "+" && add_bias(b, *a.known)) return b;
@@ -430,7 +434,7 @@ value lifter::reduce(node const& n, std::string const& op) {
     } else {
       term const& t = terms_[x.term];
       term made{.op = op, .args = {x.term}, .along = along, .over = t.over & ~along, .whole = t.whole};
-      y.term = terms_.add(std::move(made));
+      y.term = add_term(std::move(made));
     }
   }
   view kept;
@@ -503,8 +507,9 @@ std::vector<value> lifter::split(node const& n) {
   std::int64_t const all = x.as.dims()[axis], parts = std::int64_t(n.outputs.size());
   if (sizes.empty()) sizes.assign(n.outputs.size(), (all + parts - 1) / parts);
   std::vector<value> made;
-  for (std::int64_t first = 0; std::int64_t const size : sizes) {
-    made.push_back(cut(x, axis, first, std::min(size, all - first)));
+  for (std::int64_t first = 0; std::int64_t size : sizes) {
+    size = std::min(size, all - first);
+    made.push_back(cut(x, axis, first, size));
     first += size;
   }
   return made;
@@ -536,7 +541,7 @@ value lifter::reshape(value const& x, numbers dims) {
 value lifter::gather(node const& n) {
   std::int64_t const axis = n.number("axis", 0);
   if (operand(n, 0).known) {
-    tensor const& table = known(n, 0);
+    tensor const& table = kernel(n, 0);
     value const& x = variable_operand(n, 1);
     if (table.dims.size() != 2 || axis != 0 || terms_[x.term].op != "result" || x.as.axes.size() > 1 ||
         net_.results[std::size_t(terms_[x.term].result)].what != result::kind::input)
@@ -557,7 +562,10 @@ value lifter::gather(node const& n) {
   if (at.ints.empty() || at.dims.size() > 1) throw unsupported{"its indices"};
   std::int64_t const size = x.as.dims()[along];
   numbers ints = at.ints;
-  for (std::int64_t& i : ints) i += i < 0 ? size : 0;
+  for (std::int64_t& i : ints) {
+    i += i < 0 ? size : 0;
+    if (i < 0 || i >= size) throw unsupported{"its indices"};
+  }
   for (std::size_t i = 1; i < ints.size(); ++i)
     if (ints[i] != ints[0] + std::int64_t(i)) throw unsupported{"indices that do not follow each other"};
   value y = cut(x, along, ints[0], std::int64_t(ints.size()));
@@ -617,7 +625,9 @@ std::vector<value> lifter::layers_of(node const& n) {
       t.floats = list ? a.floats : std::vector<float>(!t.of_ints, a.f);
       if (list) t.dims = {std::int64_t(t.ints.size() + t.floats.size())};
       if (!list && name != "value_int" && name != "value_float") throw unsupported{"its kind of constant"};
+      if (!list) t.dims.clear();
     }
+    if (std::uint64_t(t.size()) != t.ints.size() + t.floats.size()) throw unsupported{"its kind of constant"};
     return {{.known = std::make_shared<tensor const>(std::move(t))}};
   }
   if (op == "Shape" && operand(n, 0).term >= 0) {  // of one sample
@@ -628,6 +638,8 @@ std::vector<value> lifter::layers_of(node const& n) {
   }
   if (std::ranges::all_of(n.inputs, [&](auto const& i) { return i.empty() || values_.at(i).known; }))
     return folded(n);
+  // Others may have a constant first.
+  if (!operators.contains(op) && op != "MatMul" && op != "Gather" && op != "Where") variable_operand(n, 0);
   value const& x = operand(n, 0);
   if (auto const f = functions.find(op); f != functions.end()) return {unary(x, f->second)};
   if (auto const f = operators.find(op); f != operators.end()) return {arithmetic(n, f->second)};
@@ -670,7 +682,7 @@ std::vector<value> lifter::layers_of(node const& n) {
   if (op == "Gelu") return {unary(x, "gelu")};
   if (op == "Softmax" && scores_.contains(x.term)) {
     if (axis_of(n.number("axis", -1), x) != 2) throw unsupported{"this axis"};
-    value y{.term = terms_.add(terms_[x.term]), .as = x.as};
+    value y{.term = add_term(terms_[x.term]), .as = x.as};
     scores_[y.term] = scores_[x.term];
     scores_[y.term].normal = true;
     return {y};
@@ -701,7 +713,7 @@ std::vector<value> lifter::layers_of(node const& n) {
     term t = terms_[all.term];
     auto const sum = terms_[y.term].args;
     t.op = "where", t.args = {terms_[all.term].args[0], sum[0], sum[1]};
-    return {{.term = terms_.add(std::move(t)), .as = all.as}};
+    return {{.term = add_term(std::move(t)), .as = all.as}};
   }
   if (op == "HardSigmoid" || op == "HardSwish") {
     auto const number = [](float f) {
@@ -766,7 +778,7 @@ std::vector<value> lifter::layers_of(node const& n) {
   if (op == "Transpose") {
     numbers const order = n.list("perm");
     value y = x;
-    if (order.size() != x.as.axes.size() + 1 || order[0] != 0)
+    if (order.size() != x.as.axes.size() + 1 || order[0] != 0 || !is_permutation(order))
       throw unsupported{"an order with samples inside"};
     for (std::size_t i = 1; i < order.size(); ++i) y.as.axes[i - 1] = x.as.axes[axis_of(order[i], x)];
     return {y};
@@ -774,15 +786,16 @@ std::vector<value> lifter::layers_of(node const& n) {
   if (op == "Resize" || op == "Upsample") {
     std::vector<float> const scales = floats(n, op == "Resize" ? 2 : 1, 4);
     std::string const mode = n.text("mode");
-    int const from = picture_of(x), down = int(scales[2]), across = int(scales[3]);
-    bool const whole = down >= 1 && down <= 64 && across >= 1 && across <= 64 && float(down) == scales[2] &&
-                       float(across) == scales[3] && scales[0] == 1 && scales[1] == 1;
-    if (!whole || !(mode.empty() || mode == "nearest"))
+    auto const whole = [](float f) { return f >= 1 && f <= 64 && f == std::floor(f); };
+    if (!whole(scales[2]) || !whole(scales[3]) || scales[0] != 1 || scales[1] != 1 ||
+        !(mode.empty() || mode == "nearest"))
       throw unsupported{"other than whole factors, nearest"};
+    int const from = picture_of(x), down = int(scales[2]), across = int(scales[3]);
     shape const s = shape_of(from);
-    return {picture(layer(from, "nn::upsample", {".factor = " + extent_text({down, across})},
-                          {s.height * down, s.width * across, s.channels}),
-                    3)};
+    return {picture(
+        layer(from, "nn::upsample", {".factor = " + extent_text({down, across})},
+              {small(std::int64_t(s.height) * down), small(std::int64_t(s.width) * across), s.channels}),
+        3)};
   }
   throw unsupported{"edl has no layer for this operator"};
 }
@@ -790,17 +803,18 @@ std::vector<value> lifter::layers_of(node const& n) {
 /// Of constants: a constant.
 std::vector<value> lifter::folded(node const& n) {
   tensor const& x = known(n, 0);
-  auto const made = [](tensor t) {
+  auto const made = [&](tensor t) {
+    spend(t.ints.size() + t.floats.size());
     return std::vector{value{.known = std::make_shared<tensor const>(std::move(t))}};
   };
   if (n.op == "Identity" || n.op == "Dropout") return {operand(n, 0)};
   if (n.op == "Transpose") {
     numbers order = n.list("perm");
     for (auto i = x.dims.size(); order.size() < x.dims.size();) order.push_back(std::int64_t(--i));
-    if (order.size() != x.dims.size()) throw unsupported{"its axes"};
     return made(turned(x, order));
   }
-  if (n.op == "Gather" && x.of_ints && x.dims.size() == 1 && known(n, 1).dims.size() < 2) {
+  if (n.op == "Gather" && x.of_ints && x.dims.size() == 1 && known(n, 1).dims.size() < 2 &&
+      known(n, 1).of_ints) {
     tensor t{.dims = known(n, 1).dims, .of_ints = true};
     for (std::int64_t i : known(n, 1).ints) {
       if (i < 0) i += x.dims[0];
@@ -814,6 +828,7 @@ std::vector<value> lifter::folded(node const& n) {
     for (std::size_t i = 0; i < n.inputs.size(); ++i) {
       if (known(n, i).dims.size() != 1) throw unsupported{"constants only"};
       t.ints.insert(t.ints.end(), known(n, i).ints.begin(), known(n, i).ints.end());
+      if (t.ints.size() > room_) throw unsupported{"constants that grow too large"};
     }
     t.dims = {std::int64_t(t.ints.size())};
     return made(std::move(t));
@@ -843,7 +858,7 @@ std::vector<value> lifter::folded(node const& n) {
       return n.op == "Add" ? a + b : n.op == "Sub" ? a - b : n.op == "Mul" ? a * b : a / b;
     };
     tensor t{.dims = x.size() == 1 ? y.dims : x.dims, .of_ints = ints};
-    for (std::size_t i = 0, count = std::size_t(std::max(x.size(), y.size())); i < count; ++i) {
+    for (std::size_t i = 0, count = std::size_t(x.size() == 1 ? y.size() : x.size()); i < count; ++i) {
       std::size_t const k = x.size() == 1 ? 0 : i, l = y.size() == 1 ? 0 : i;
       if (ints)
         t.ints.push_back(work(x.ints[k], y.ints[l]));
@@ -870,6 +885,8 @@ std::vector<value> lifter::folded(node const& n) {
     tensor t = x;
     std::int64_t const to = n.number("to", 1);
     t.of_ints = to == 6 || to == 7 || to == 9;
+    if (t.of_ints && !std::ranges::all_of(x.floats, [](float f) { return std::abs(f) < 1e18f; }))
+      throw unsupported{"large constants"};
     if (t.of_ints && !x.of_ints)
       t.ints.assign(x.floats.begin(), x.floats.end()), t.floats.clear();
     else if (!t.of_ints && x.of_ints)

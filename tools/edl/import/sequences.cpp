@@ -25,7 +25,7 @@ std::vector<value> lifter::recurrent(node const& n) {
   if (x.term < 0 || x.as.axes.size() != 2) throw unsupported{"its input"};
   int const from = places(x);
   shape const in = shape_of(from);
-  tensor const &w = known(n, 1), &r = known(n, 2);
+  tensor const &w = kernel(n, 1), &r = kernel(n, 2);
   std::size_t const gates = lstm ? 4 : 3;
   if (r.dims.size() != 3 || w.dims.size() != 3 || r.dims[0] != 1 || w.dims[0] != 1 ||
       w.dims[1] != r.dims[1] || r.dims[1] != std::int64_t(gates) * r.dims[2] || w.dims[2] != in.channels)
@@ -88,7 +88,7 @@ bool lifter::sum_of_rows(node const& n, value& made) {
       n.number("keepdims", 1) != 0 || list(n, "axes", 1) != numbers{1} || !operand(*weights, 1).known)
     return false;
   value const& x = values_.at(first->inputs[0]);
-  tensor const& table = known(*rows, 0);
+  tensor const& table = kernel(*rows, 0);
   if (x.term < 0 || terms_[x.term].op != "result" || table.dims.size() != 2 ||
       known(*last, 1).ints != numbers{table.dims[0]} || floats(*weights, 1, 1)[0] != 1)
     return false;
@@ -117,13 +117,15 @@ bool lifter::products_of_pairs(node const& n, value& made) {
     if (!left || !right || !operand(*product, 0).known) return false;
     if (kernels.empty()) first = before = right->inputs[0];
     if (right->inputs[0] != first || left->inputs[0] != before) return false;
-    kernels.push_back(&known(*product, 0));
+    kernels.push_back(&kernel(*product, 0));
     before = product->outputs[0];
   }
   value const& x = values_.at(first);
   if (x.term < 0 || x.as.axes.size() != 2) return false;
   int const from = places(x);
   shape const in = shape_of(from);
+  for (tensor const* const k : kernels)
+    if (k->dims.size() != 2) return false;
   std::int64_t const fields = in.height * in.width, maps = kernels[0]->dims[0],
                      layers = std::int64_t(kernels.size());
   std::vector<float> rest;

@@ -28,6 +28,7 @@ std::vector<int> view::order() const {
 bool view::in_memory_order() const { return std::ranges::is_sorted(order()); }
 
 std::vector<std::size_t> view::places() const {
+  if (std::ranges::find(sizes, 0) != sizes.end()) return {};
   numbers stride(sizes.size(), 1);
   for (std::size_t i = sizes.size(); i-- > 1;) stride[i - 1] = stride[i] * sizes[i];
   std::vector<std::size_t> all{0};

@@ -5,8 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "import/formula.hpp"
 
@@ -14,6 +16,21 @@ namespace edl::tool::lifting {
 namespace {
 
 constexpr std::size_t columns = 100;
+
+// What nothing can be called: words of C++, and names that the source has.
+constexpr std::string_view taken =
+    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t "
+    "class "
+    "co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue "
+    "decltype "
+    "default delete do double dynamic_cast edl else enum explicit export extern false float for formula "
+    "friend goto "
+    "if inline int into long m main mutable namespace new nn noexcept not not_eq nullptr operator or or_eq "
+    "private "
+    "protected public record register reinterpret_cast requires return short signed sizeof static "
+    "static_assert "
+    "static_cast std struct switch template this thread_local throw true try typedef typeid typename union "
+    "unsigned using virtual void volatile wchar_t while xor xor_eq ";
 
 /// A layer, a container with one chain of items or more, or joined results, which are chains of `|`.
 struct item {
@@ -278,7 +295,7 @@ class writer {
     std::vector<std::string> arguments;
     for (int const i : inputs_) {
       std::string own = inputs_.size() == 1 ? "x" : identifier(of(i).type);
-      while (!words_.insert(own).second) own += '_';
+      while (is_taken(own) || !words_.insert(own).second) own += '_';
       names_[i] = own;
       arguments.push_back(uses_[at(i)] > 0 ? "auto " + own : "auto");
     }
@@ -347,7 +364,7 @@ class writer {
     std::string own;
     do {
       own = letters(next_++);
-    } while (!words_.insert(own).second);
+    } while (is_taken(own) || !words_.insert(own).second);
     lines_.push_back({fmt::format("    auto const {} = ", own), std::move(parts)});
     names_[r] = own;
     return {{own, ""}};
@@ -386,9 +403,12 @@ class writer {
       std::string const to =
           inputs_.size() == 1 ? "into.features" : fmt::format("into.input<\"{}\">()", identifier(r.type));
       std::string escaped;
-      for (char const c : r.type) escaped += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+      for (char const c : r.type)
+        escaped += c == '"' || c == '\\'                         ? std::string{'\\', c}
+                   : std::iscntrl(static_cast<unsigned char>(c)) ? fmt::format("\\{:03o}", c)
+                                                                 : std::string(1, c);
       if (r.options[0].starts_with("nn::ids")) {
-        std::string const own = inputs_.size() == 1 ? "ids" : identifier(r.type);
+        std::string const own = inputs_.size() == 1 ? "ids" : names_.at(i);
         text += fmt::format("    auto const {} = record.integer_values(\"{}\");\n", own, escaped);
         text += fmt::format("    for (std::size_t i = 0; i < {}; ++i) {}(i) = float({}[i]);\n", s.size(), to,
                             own);
@@ -432,6 +452,8 @@ class writer {
 };
 
 }  // namespace
+
+bool is_taken(std::string const& name) { return taken.find(" " + name + " ") != taken.npos; }
 
 program write_program(network const& of, std::string const& name, std::string const& origin) {
   return writer(of).write(name, origin);

@@ -15,6 +15,9 @@ struct program {
   std::vector<std::pair<std::string, variable const*>> variables;
 };
 
+/// Whether it is a word of C++, or a name that the written source has.
+bool is_taken(std::string const& name);
+
 /// `name`: of the struct. `origin`: the file that it was imported from. The variables are those of `of`.
 program write_program(network const& of, std::string const& name, std::string const& origin);
 
