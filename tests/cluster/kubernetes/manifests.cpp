@@ -137,7 +137,7 @@ TEST_CASE("every manifest is one that the API server publishes, and has no empty
                                        "demo-minikube.yaml", "network-policy.yaml", "nginx.yaml",
                                        "priority-high.yaml", "priority-low.yaml", "rbac.yaml", "serve.yaml",
                                        "trainingjob-crd.yaml", "trainingjob-example.yaml",
-                                       "volume-pod.yaml"});
+                                       "trainingjob-spot.yaml", "volume-pod.yaml"});
   auto const recorded = edl::testing::kubernetes::recordings();
   if (!recorded) return;
   edl::testing::kubernetes::schema published(*recorded / "openapi");

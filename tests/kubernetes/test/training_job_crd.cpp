@@ -99,11 +99,14 @@ TEST_CASE("docs/trainingjob.md has a line for each field, and for no other") {
   CHECK(more == none);
 }
 
-TEST_CASE("the example is a TrainingJob as the definition wants it") {
-  json job = read_yaml(manifests + "/trainingjob-example.yaml").at(0);
-  CHECK(prune(schema(), job).empty());
-  fill_defaults(schema(), job);
-  CHECK(object_errors(schema(), job, nullptr).empty());
+TEST_CASE("the examples are TrainingJobs as the definition wants them") {
+  for (char const* name : {"/trainingjob-example.yaml", "/trainingjob-spot.yaml"}) {
+    CAPTURE(name);
+    json job = read_yaml(manifests + name).at(0);
+    CHECK(prune(schema(), job).empty());
+    fill_defaults(schema(), job);
+    CHECK(object_errors(schema(), job, nullptr).empty());
+  }
 }
 
 }  // namespace edl::testing::kubernetes

@@ -44,6 +44,7 @@ struct controller::implementation {
   bool stopped = false, discovered = false;
   std::string plan_trouble;
   std::optional<kubernetes::watched_file> prices;  ///< of the thread that makes plans
+  std::string price_trouble;                       ///< likewise
   steady::time_point prices_at{};
   execute_options executing;
 
@@ -350,8 +351,10 @@ struct controller::implementation {
     try {
       std::string const& text = prices->text();
       if (prices->changed()) next = read_prices(text);
+      price_trouble.clear();
     } catch (error const& e) {
-      log.error(fmt::format("--prices={}: {}; the last known prices apply", set.prices, e.what()));
+      if (std::exchange(price_trouble, e.what()) != e.what())
+        log.error(fmt::format("--prices={}: {}; the last known prices apply", set.prices, e.what()));
     }
     lock.lock();
     if (!next) return;
