@@ -52,7 +52,7 @@ class replay {
       std::string const name = world::name_of(l.from), text = read_line(l.text).text;
       // A day has too many lines about records.
       if (name.starts_with("controller") || text.starts_with("World") || text.find("moves to") != text.npos ||
-          text.find("notice") != text.npos)
+          text.find("notice") != text.npos || text.find("joined") != text.npos || text.find("left") != text.npos || text.find("lost") != text.npos)
         lines_.say(name, text);
     });
     int const epochs = std::max(1, int(case_.work * workers / seconds_for_a_record / counting::records));

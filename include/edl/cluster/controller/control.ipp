@@ -149,7 +149,10 @@ EDL_INLINE control::task control::decide(std::string const& key, double now) {
   is.queue = ask_kueue_of(*entry, t, now);
   is.state_of = [this](std::string const& node) { return known_.state_of(node); };
   is.pressure_of = [this](std::string const& node) { return known_.pressure_of(node); };
-  if (entry->job.spec.spot) is.prices = prices_;
+  if (entry->job.spec.spot) {
+    is.prices = prices_;
+    is.nodes_with = [this](auto const& labels) { return known_.nodes_with(labels); };
+  }
   t.decision = reconcile(is, entry->memo, reconciling_);
   if (orphan) t.decision.actions.push_back(release_pod{master->name(), master->uid});
   return t;

@@ -95,6 +95,9 @@ class inventory {
   /// What a node is short of according to its kubelet: "MemoryPressure, DiskPressure"; empty: nothing known.
   std::string pressure_of(std::string const& node) const;
 
+  /// How many nodes with these labels take pods.
+  std::uint32_t nodes_with(std::map<std::string, std::string> const& labels) const;
+
   /// The input of `make_plan`. `promised`: the previous plan's reservations, by pod.
   autoscaler::cluster_view view(
       double now, std::unordered_map<std::string, autoscaler::reservation> const& promised) const;

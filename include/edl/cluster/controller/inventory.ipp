@@ -202,6 +202,9 @@ EDL_INLINE inventory_change inventory::put_node(nlohmann::json const& object) {
   if (!known || at->second.lost != next.lost || at->second.pressure != next.pressure)
     for (auto const& [key, p] : pods_)
       if (p.node == next.seen.name && !p.owner.empty()) c.add(touched(p));
+  if (!usable)
+    for (auto const& [key, e] : jobs_)
+      if (e.job.spec.spot) c.jobs.push_back(key);  // a pool may be up again
   nodes_.insert_or_assign(next.seen.name, std::move(next));
   return c;
 }
@@ -356,6 +359,16 @@ EDL_INLINE std::vector<pod_record const*> inventory::pods_of(std::string const& 
     for (std::string const& key : mine->second)
       if (pod_record const& p = pods_.at(key); !known || job_key_of(p)) all.push_back(&p);
   return all;
+}
+
+EDL_INLINE std::uint32_t inventory::nodes_with(std::map<std::string, std::string> const& labels) const {
+  return std::uint32_t(std::ranges::count_if(nodes_, [&](auto const& one) {
+    node_entry const& n = one.second;
+    return n.seen.schedulable && !n.lost && std::ranges::all_of(labels, [&](auto const& label) {
+             auto const has = n.seen.labels.find(label.first);
+             return has && *has == label.second;
+           });
+  }));
 }
 
 EDL_INLINE inventory::node_state inventory::state_of(std::string const& name) const {

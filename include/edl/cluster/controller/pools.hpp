@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,14 +36,16 @@ struct pool_options {
   double interval = 60;   ///< seconds between decisions
   double patience = 120;  ///< seconds without a node after which a pool counts as down; a quarter of it while
                           ///< nodes of the job are about to go
-  double retry = 600;     ///< seconds until a pool that was down is tried again
+  double retry = 600;     ///< seconds until a pool that was down is tried again, unless it gets a node before
 };
 
 /// What is remembered between two calls. A new controller begins with an empty one.
 struct pool_memo {
-  double decided = 0;         ///< when
-  double waiting_since = 0;   ///< for a node in the current pool; 0: not waiting
-  double starting_since = 0;  ///< the first worker there has a node, and none runs; 0: that is not so
+  double decided = 0;                            ///< when
+  double waiting_since = 0;                      ///< for a node in the current pool; 0: not waiting
+  std::map<std::string, std::uint32_t> nodes{};  ///< that each pool had
+  std::set<std::string> returned{};  ///< pools that got a node since they were down, and were not tried since
+  double starting_since = 0;         ///< the first worker there has a node, and none runs; 0: that is not so
 };
 
 struct pool_view {
@@ -51,6 +55,7 @@ struct pool_view {
   std::string leaving_nodes{};       ///< by notices, as "n1,n2"
   bool no_room = false;              ///< the plan has no room for the job in its pool
   pool_prices const& prices;
+  std::function<std::uint32_t(std::map<std::string, std::string> const& labels)> const& nodes_with;
   double now = 0;  ///< seconds since 1970
 };
 

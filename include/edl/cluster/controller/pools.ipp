@@ -131,6 +131,7 @@ class choice {
   }
 
   void saw(std::string const& name, bool up) {
+    memo_.returned.erase(name);
     kubernetes::pool_sightings& s = sightings_of(name);
     auto seen = in_hours(s);
     seen.saw(now_ / hour, up);
@@ -143,9 +144,21 @@ class choice {
          .observed_time = stamp_of(now_)};
   }
 
+  void look_at_nodes(node_pool const& p) {
+    if (!view_.nodes_with) return;
+    std::uint32_t const now = view_.nodes_with(p.labels);
+    auto const was = memo_.nodes.try_emplace(p.name, now).first;
+    if (now > was->second && sightings_of(p.name).up == truth::no) {
+      memo_.returned.insert(p.name);
+      memo_.decided = 0;
+    }
+    was->second = now;
+  }
+
   void watch() {
     std::erase_if(spot_.pools, [&](auto const& s) { return !find(market_, s.name); });
     for (node_pool const& p : market_.pools) {
+      look_at_nodes(p);
       kubernetes::pool_sightings const& s = sightings_of(p.name);
       bool const due =
           s.up != truth::yes || now_ >= seconds_of(s.observed_time).value_or(0) + options_.interval;
@@ -212,7 +225,9 @@ class choice {
                                 .move_hours = runs ? still : start,
                                 .seen = in_hours(sightings_of(p.name))};
       if (runs) one.move_usd = one.price * start;
-      if (one.seen.up == false && now_ < one.seen.at * hour + options_.retry) one.seen.at = s.now;
+      if (one.seen.up == false && !memo_.returned.contains(p.name) &&
+          now_ < one.seen.at * hour + options_.retry)
+        one.seen.at = s.now;
       s.pools.push_back(std::move(one));
     }
     auto const found = autoscaler::decide(s);

@@ -24,6 +24,7 @@ struct job_situation {
   double now = 0;                                                        ///< seconds since 1970
   std::function<std::string(std::string const& node)> pressure_of = {};  ///< empty: pressure is not known
   pool_prices prices = {};                                               ///< that are newer than the spec's
+  std::function<std::uint32_t(std::map<std::string, std::string> const& labels)> nodes_with = {};
 };
 
 struct reconcile_options {

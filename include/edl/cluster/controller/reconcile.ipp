@@ -212,6 +212,7 @@ class reconciler {
                              .leaving_nodes = master_ ? master_->master->leaving_nodes : std::string(),
                              .no_room = no_room,
                              .prices = situation_.prices,
+                             .nodes_with = situation_.nodes_with,
                              .now = now_},
                             memo_.pools, next_, options_.pools);
     out_.look_again(step.again_at);
