@@ -56,6 +56,17 @@ TEST_CASE("few tasks, or an interruption, give no speed") {
   CHECK(other.log.all().empty());
 }
 
+TEST_CASE("a speed does not depend on how the tasks of workers interleave") {
+  job j;
+  for (int r = 0; r < 4; ++r) {
+    j.now += seconds(39);
+    j.log.completed(0, 100, j.now);
+    j.now += seconds(1);
+    j.log.completed(1, 100, j.now);
+    if (r > 2) CHECK(j.speed(2) == doctest::Approx(5));
+  }
+}
+
 TEST_CASE("a speed that changes is followed") {
   job j;
   j.work(1, 200);

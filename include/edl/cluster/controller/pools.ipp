@@ -185,10 +185,16 @@ class choice {
     if (spot_.pool != kubernetes::on_demand_pool) saw(spot_.pool, false);
   }
 
-  /// Hours of progress that are missing at the fastest measured speed; nothing: unknown.
+  /// Hours of progress that are missing at the speed of the present size, or the fastest; nothing: unknown.
   std::optional<double> missing_work() const {
     double best = 0;
-    for (kubernetes::speed_record const& s : status_.speeds) best = std::max(best, s.records_per_second);
+    for (kubernetes::speed_record const& s : status_.speeds) {
+      best = std::max(best, s.records_per_second);
+      if (s.workers == status_.workers.desired && s.records_per_second > 0) {
+        best = s.records_per_second;
+        break;
+      }
+    }
     auto const& p = status_.progress;
     if (best <= 0 || p.total_records == 0) return std::nullopt;
     return double(p.total_records - std::min(p.records, p.total_records)) / best / hour;

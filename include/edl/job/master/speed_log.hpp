@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "edl/job/master/time.hpp"
@@ -14,8 +13,9 @@ namespace edl::master {
 /// How fast a job trains with how many workers, measured by the records of completed tasks.
 ///
 /// A measurement covers a period in which the contributing workers stay the same and all of them train. Their
-/// number is its size. Its first completed task starts it and does not count; it ends whenever each worker
-/// has completed another one.
+/// number is its size. Each worker's first completed task starts its part and does not count; it ends
+/// whenever each worker has completed another one. The speed is the sum of those of the workers, each from
+/// its first to its last task: so it does not depend on how their tasks interleave.
 ///
 /// Thread safety: distinct objects: safe. Shared objects: unsafe.
 class speed_log {
@@ -48,8 +48,12 @@ class speed_log {
   options options_;
   std::set<std::uint32_t> workers_;  // those that contribute
   std::set<std::uint32_t> seen_;     // those that completed a task since the last evaluation of the speed
-  std::optional<time_point> since_;
-  std::uint64_t records_ = 0, tasks_ = 0, turn_ = 0;
+  struct part {
+    time_point first, last;
+    std::uint64_t records = 0;
+  };
+  std::map<std::uint32_t, part> parts_;  // by worker
+  std::uint64_t tasks_ = 0, turn_ = 0;
   std::map<std::uint32_t, double> speeds_;
   std::map<std::uint32_t, std::uint64_t> turns_;  // when each size was measured last
 };

@@ -11,22 +11,27 @@ namespace edl::master {
 
 EDL_INLINE void speed_log::completed(std::uint32_t worker, std::uint64_t records, time_point now) {
   if (workers_.insert(worker).second) interrupted();
-  if (!since_) {
-    since_ = now;
-    return;
-  }
-  records_ += records;
+  auto const [at, fresh] = parts_.try_emplace(worker, part{now, now});
+  if (fresh) return;
+  at->second.last = now;
+  at->second.records += records;
   ++tasks_;
   seen_.insert(worker);
   // A worker that stopped unnoticed would make the job look slower, so wait until each has made progress.
   if (seen_.size() < workers_.size()) return;
   seen_.clear();
-  duration const time = now - *since_;
-  if (tasks_ < options_.tasks || time < options_.least) return;
-  remember(std::uint32_t(workers_.size()), double(records_) / std::chrono::duration<double>(time).count());
-  if (time < options_.most) return;
-  interrupted();
-  since_ = now;
+  time_point began = now;
+  double speed = 0;
+  for (auto const& [id, p] : parts_) {
+    if (p.last == p.first) return;
+    began = std::min(began, p.first);
+    speed += double(p.records) / std::chrono::duration<double>(p.last - p.first).count();
+  }
+  if (tasks_ < options_.tasks || now - began < options_.least) return;
+  remember(std::uint32_t(workers_.size()), speed);
+  if (now - began < options_.most) return;
+  tasks_ = 0;
+  for (auto& [id, p] : parts_) p = {p.last, p.last};
 }
 
 EDL_INLINE void speed_log::gone(std::uint32_t worker) {
@@ -34,9 +39,9 @@ EDL_INLINE void speed_log::gone(std::uint32_t worker) {
 }
 
 EDL_INLINE void speed_log::interrupted() {
-  since_.reset();
+  parts_.clear();
   seen_.clear();
-  records_ = tasks_ = 0;
+  tasks_ = 0;
 }
 
 EDL_INLINE void speed_log::remember(std::uint32_t size, double speed) {
