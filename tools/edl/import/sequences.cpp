@@ -13,10 +13,13 @@ std::vector<value> lifter::recurrent(node const& n) {
   if (!steps_first || steps_first->list("perm") != numbers{1, 0, 2})
     throw unsupported{"steps that do not come first"};
   if (direction == "bidirectional" || has(n, 4) || (lstm && has(n, 7)) || n.find("activations") ||
-      n.find("clip") || (!lstm && n.number("linear_before_reset", 0) != 1))
+      n.find("clip") || n.number("layout", 0) != 0 || n.number("input_forget", 0) != 0 ||
+      (!lstm && n.number("linear_before_reset", 0) != 1))
     throw unsupported{
-        "options other than edl's: one direction, all steps, usual activations, and in a GRU "
-        "linear_before_reset"};
+        "options other than edl's: one direction, all steps, usual activations, layout 0, no input_forget, "
+        "and "
+        "in a GRU linear_before_reset"};
+  if (n.outputs.size() > 2 && uses_[n.outputs[2]] > 0) throw unsupported{"its cell state as an output"};
   for (std::size_t const i : {5u, 6u})
     if (has(n, i) &&
         !(operand(n, i).known && std::ranges::all_of(known(n, i).floats, [](float x) { return x == 0; })))
