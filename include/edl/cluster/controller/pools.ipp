@@ -242,7 +242,7 @@ class choice {
                                                           : std::string(kubernetes::no_pool);
     spot_.reason = found.reason + (work ? "" : "; its speed is not known yet");
     if (spot_.pool == to) return std::nullopt;
-    memo_.waiting_since = 0;
+    memo_.waiting_since = memo_.starting_since = 0;
     spot_.pool = to;
     spot_.time = stamp_of(now_);
     return job_event{false, to == kubernetes::no_pool ? "WaitsForPool" : "PoolChosen", spot_.reason};
