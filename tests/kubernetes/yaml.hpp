@@ -32,6 +32,8 @@ inline nlohmann::json to_json(YAML::Node const& n) {
   std::int64_t number = 0;
   auto const [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (bad == std::errc{} && end == text.data() + text.size()) return number;
+  if (text.find('.') != text.npos && text.find_first_not_of("0123456789.") == text.npos)
+    if (double fraction = 0; YAML::convert<double>::decode(n, fraction)) return fraction;
   return text;
 }
 
