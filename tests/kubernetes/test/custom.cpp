@@ -273,6 +273,7 @@ TEST_CASE("kubectl get shows the columns of the definition") {
                    {"replicas", 3},
                    {"workers", {{"desired", 4}}},
                    {"progress", {{"estimatedEnd", "2200-01-01T00:00:00Z"}}},
+                   {"spot", {{"pool", "us-east-1a"}}},
                    {"scaleRecords", {{{"reason", "There is room."}}}}};
   json const t = table(defined_by(definition()), {std::make_shared<json const>(job)});
   std::vector<std::string> names;
@@ -284,7 +285,7 @@ TEST_CASE("kubectl get shows the columns of the definition") {
   CHECK(cells[8].get<std::string>().ends_with('s'));  // its age
   cells.erase(8);
   CHECK(cells == json{"mnist", "running", 3, 4, 2, 10, nullptr, nullptr, "mnist", "2200-01-01T00:00:00Z",
-                      "There is room."});
+                      "us-east-1a", "There is room."});
 }
 
 }  // namespace edl::testing::kubernetes
