@@ -44,9 +44,8 @@ int replay_market(simulation::campaign_options const& o, simulation::market_opti
   for (std::string const& f : r.what.findings) fmt::print("FAILED: {}\n", f);
   if (shows || !r.what.findings.empty()) fmt::print("{}\n", r.what.timeline);
   fmt::print(
-      "the job: {:.2f} USD in {:.1f} of {:g} hours, {} pools one after the other; simulated: {:.2f} USD, {} "
-      "starts; ratio "
-      "{:.4f}; the least possible: {:.2f} USD; {} events\n",
+      "the job: {:.2f} USD in {:.1f} of {:g} hours, {} pools one after the other; simulated: {:.2f} USD, "
+      "{} starts; ratio {:.4f}; the least possible: {:.2f} USD; {} events\n",
       r.usd, r.hours, market.deadline, r.moves, r.simulated, r.simulated_moves, r.usd / r.simulated,
       r.optimum, r.what.events);
   return r.what.findings.empty() ? 0 : 1;

@@ -35,6 +35,8 @@ simulate::spot_case case_of(market_options const& o, simulate::spot_trace const&
     if (o.zones.empty() || std::ranges::count(o.zones, trace.zones[z].name)) c.zones.push_back(z);
   c.ticks = int(o.deadline * simulate::hour / trace.tick);
   c.work = o.work * simulate::hour;
+  if (c.ticks < 1 || !(c.work > 0) || c.work > o.deadline * simulate::hour)
+    throw edl::usage_error("--deadline, --work: expected hours, and no more work than the deadline allows");
   if (c.zones.empty() || (!o.zones.empty() && c.zones.size() != o.zones.size()))
     throw edl::usage_error(o.prefix + ": has not all of the zones that were named");
   if (c.start + std::size_t(c.ticks) > trace.zones[0].up.size())

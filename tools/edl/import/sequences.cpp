@@ -16,8 +16,7 @@ std::vector<value> lifter::recurrent(node const& n) {
       n.find("clip") || n.number("layout", 0) != 0 || n.number("input_forget", 0) != 0 ||
       (!lstm && n.number("linear_before_reset", 0) != 1))
     throw unsupported{
-        "options other than edl's: one direction, all steps, usual activations, layout 0, no input_forget, "
-        "and "
+        "options other than edl's: one direction, all steps, usual activations, layout 0, no input_forget; "
         "in a GRU linear_before_reset"};
   if (n.outputs.size() > 2 && uses_[n.outputs[2]] > 0) throw unsupported{"its cell state as an output"};
   for (std::size_t const i : {5u, 6u})
