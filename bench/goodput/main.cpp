@@ -139,6 +139,10 @@ class site {
   }
 
   std::map<std::string, int> const& struck() const { return struck_; }
+
+  /// Seconds of all workers' time together in which one was stopped or cut off: nobody else has its
+  /// processor.
+  double absent() const { return absent_; }
   std::string log() const { return job::slurp(log_path()); }
 
  private:
@@ -232,6 +236,7 @@ class site {
                f.length > 0 ? fmt::format(" for {:.1f} s", f.length) : "");
     std::fflush(stdout);
     s.silenced = f.what == kind::stop || f.what == kind::cut;
+    if (s.role == "worker") absent_ += f.length;
     if (f.what == kind::cut) {
       network_.cut(s.place, f.choice / 7 % 2 == 0);
       mends_[std::size_t(s.place)] = now() + f.length;
@@ -253,6 +258,7 @@ class site {
   int next_worker_ = 0;
   bool done_ = false;
   double trained_ = -1;  ///< when the first process learned that all is trained
+  double absent_ = 0;
   chaos::watcher seen_{log_path()};
   std::size_t taken_ = 0;
   std::map<std::string, int> struck_;
@@ -353,9 +359,10 @@ int run(edl::cli::command_line const& l) {
       for (auto const& [what, times] : disturbed.struck())
         struck += times, of += fmt::format("{}{} × {}", of.empty() ? "" : ", ", times, what);
       fmt::print(
-          "{}, seed {}: {:.1f} s without faults, {:.1f} s with {} ({}): {:.1f} % kept; lost {}, repeated "
-          "{}\n",
-          title, seed, plain, with, struck, of, 100 * plain / with, lost, repeated);
+          "{}, seed {}: {:.1f} s without faults, {:.1f} s with {} ({}): {:.1f} % kept, {:.1f} % of what the "
+          "workers that were there could do; lost {}, repeated {}\n",
+          title, seed, plain, with, struck, of, 100 * plain / with,
+          100 * plain / (with - disturbed.absent() / o.workers), lost, repeated);
       std::fflush(stdout);
       if (lost || repeated) return 1;
     }

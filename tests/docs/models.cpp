@@ -267,9 +267,10 @@ TEST_CASE("the hook of the documents stops when the accuracy is good") {
 }
 
 TEST_CASE("the metric of the documents is the share of errors") {
+  using rate = edl::metrics<error_rate>;
   std::array<double, 2> sums{};
   std::array<float, 6> const outputs{1, 0, 0, 1, 1, 0};
   std::array<std::int32_t, 3> const labels{0, 1, 1};
-  error_rate::update(sums, {1, 1, 2}, 3, outputs, labels, 0);
-  CHECK(error_rate::value(sums) == doctest::Approx(1.0 / 3));
+  rate::update<float, std::int32_t>(sums, {1, 1, 2}, 3, outputs, labels, 0);
+  CHECK(rate::values(sums)[0].second == doctest::Approx(1.0 / 3));
 }

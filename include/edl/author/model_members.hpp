@@ -215,7 +215,7 @@ concept good_optimizer = some_optimizer<Model> && optimizer<typename optimizer_m
 template <class>
 inline constexpr bool is_metrics = false;
 template <class... M>
-inline constexpr bool is_metrics<metrics<M...>> = true;
+inline constexpr bool is_metrics<metric_list<M...>> = true;
 template <class Model>
 concept good_metrics = is_metrics<typename Model::metrics>;
 

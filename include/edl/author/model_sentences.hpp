@@ -44,7 +44,7 @@ inline constexpr bool measures<Metric, Label> = [] {
 template <class Metrics, class Label>
 inline constexpr bool all_measure = true;
 template <class... M, class Label>
-inline constexpr bool all_measure<metrics<M...>, Label> = (measures<M, Label> && ...);
+inline constexpr bool all_measure<metric_list<M...>, Label> = (measures<M, Label> && ...);
 
 // Instantiated for a metric that cannot, so that the diagnostic names it.
 template <class Metric, class Label>
@@ -83,13 +83,13 @@ struct metric_of_classes {
 template <class Metrics, std::size_t Classes>
 inline constexpr bool explain_classes = true;
 template <class... M, std::size_t Classes>
-inline constexpr bool explain_classes<metrics<M...>, Classes> =
+inline constexpr bool explain_classes<metric_list<M...>, Classes> =
     ((sizeof(metric_of_classes<M, Classes>) > 0) && ...);
 
 template <class Metrics, class Label>
 struct metrics_take;
 template <class... M, class Label>
-struct metrics_take<metrics<M...>, Label> {
+struct metrics_take<metric_list<M...>, Label> {
   static_assert((1 & ... & explain_metric<M, Label>()));
 };
 

@@ -15,6 +15,8 @@
 
 namespace metric_list_test {
 
+namespace nn = edl::nn;
+
 using classes = std::vector<std::int32_t>;
 
 TEST_CASE("a list of metrics is the metrics one after the other") {
@@ -84,6 +86,65 @@ TEST_CASE("what a metric throws names the metric") {
   sums.back() = -1;
   CHECK_THROWS_WITH_AS(list::values(sums), "metric 'strict' of the model: a sum of -1 is below 0",
                        edl::error);
+}
+
+namespace {
+
+struct close {
+  static constexpr std::string_view name = "close";
+  constexpr auto metric(auto output, auto label) const { return nn::mean(nn::abs(output - label) <= 0.5f); }
+};
+struct wrong {
+  static constexpr std::string_view name = "wrong";
+  static constexpr bool class_labels = true;
+  constexpr auto metric(auto output, auto label) const {
+    return 1 - nn::sum(nn::one_hot(label, output.channels()) *
+                       nn::one_hot(nn::argmax(output, nn::channels), output.channels()));
+  }
+};
+struct between {
+  static constexpr std::string_view name = "between";
+  static constexpr int labels = 2;
+  constexpr auto metric(auto output, auto label) const {
+    return nn::mean((output >= label[0]) * (output <= label[1]));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a metric that is an expression is a mean over records") {
+  using all = edl::metrics<close, edl::mse>;
+  static_assert(all::accept<float> && !all::accept<std::int32_t>);
+  std::vector<float> const x{1, 2, 3, 4, 5, 6}, y{1, 2.25f, 9, 4, 6, 6};
+  auto const sums = check::totals<all>({.channels = 2}, 3, x, y);
+  CHECK(all::values(sums)[0].first == "close");
+  CHECK(all::values(sums)[0].second == doctest::Approx(4.0 / 6));
+  CHECK(all::values(std::vector<double>(all::totals))[0].second == 0);
+  check::merges<nn::as_metric<close>>({.channels = 2}, 40, check::normal<double>(80, 1),
+                                      check::normal<float>(80, 2), 2);
+}
+
+TEST_CASE("such a metric of classes, of records and of the places that have a label") {
+  using rate = nn::as_metric<wrong>;
+  edl::shape const output{.width = 2, .channels = 3};
+  auto const x = check::normal<float>(5 * 6, 1);
+  classes const y{0, -1, 2, 1, -1, -1, 0, 2, 1, 1};
+  CHECK(check::metric<rate>(output, 5, x, y) ==
+        doctest::Approx(1 - check::metric<edl::accuracy>(output, 5, x, y)));
+  classes const records{0, 1, 2, 2, 1, 0, 0, 1, 2, 1};
+  CHECK(check::metric<rate>({.channels = 3}, 10, x, records) ==
+        doctest::Approx(1 - check::metric<edl::accuracy>({.channels = 3}, 10, x, records)));
+  CHECK(check::metric<rate>(output, 1, std::vector<float>(6), classes{-1, -1}) == 0);
+}
+
+TEST_CASE("such a metric of labels that are lists") {
+  using list = edl::metrics<between>;
+  std::vector<float> const x{1, 2, 3}, y{0, 1, 0, 1, 2, 5};
+  CHECK(list::values(check::totals<list>({}, 3, x, y))[0].second == doctest::Approx(2.0 / 3));
+  CHECK_THROWS_WITH_AS(
+      check::totals<list>({}, 3, x, std::vector<float>(9)),
+      "metric 'between' of the model: it takes 2 numbers as the label of a record, and the loss has 3",
+      edl::error);
 }
 
 }  // namespace metric_list_test

@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "edl/compute/nn/expression/metric.hpp"
 #include "edl/compute/nn/literal.hpp"
 #include "edl/compute/nn/loss/heads.hpp"
 #include "edl/compute/nn/metric/metric.hpp"
@@ -22,11 +23,11 @@
 
 namespace edl {
 
-/// The metrics of a model, `using metrics = edl::metrics<edl::accuracy, edl::top_k<5>>`, as one: their totals
+/// The metrics of a model as one (`metrics`): their totals
 /// are stored one after the other and merge by addition. May be empty. A model that uses the list checks that
 /// they are metrics, so that the compiler reports missing parts. If a metric throws, the error names it.
 template <class... M>
-struct metrics {
+struct metric_list {
   static constexpr std::size_t totals = (std::size_t(M::totals) + ... + std::size_t(0));
 
   /// Whether all of them can be computed from labels of this type.
@@ -85,10 +86,16 @@ struct metrics {
   }
 };
 
+/// The metrics of a model: `using metrics = edl::metrics<edl::accuracy, edl::top_k<5>>`. Each is a metric
+/// (`metric_for`), or an expression (`nn::is_metric_expression`).
+template <class... M>
+using metrics = metric_list<nn::as_metric<M>...>;
+
 /// A metric of one head: `using metrics = edl::metrics<edl::of_head<loss, "click", edl::auc>>`, after the
 /// model's `loss`. It is printed as "click/auc".
-template <auto const& Heads, nn::literal Head, class M>
+template <auto const& Heads, nn::literal Head, class Metric>
 struct of_head {
+  using M = nn::as_metric<Metric>;
   using measure = M;  ///< of that head
   using heads = std::remove_cvref_t<decltype(Heads)>;
   static constexpr std::size_t index = heads::template index_of<Head>();
