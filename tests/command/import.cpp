@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <fstream>
 #include <span>
 #include <string>
@@ -26,9 +27,10 @@ struct option {
 };
 
 std::string node(std::string const& op, std::vector<std::string> const& inputs, std::string const& output,
-                 std::vector<option> const& options = {}) {
+                 std::vector<option> const& options = {}, std::string const& domain = "") {
   message m;
   for (auto const& i : inputs) m.text(1, i);
+  if (!domain.empty()) m.text(7, domain);
   m.text(2, output).text(3, "node_" + output).text(4, op);
   for (auto const& o : options) {
     message a;
@@ -248,6 +250,30 @@ TEST_CASE("hostile files are errors, or have nodes without a layer") {
   auto const named = import_of(dir, model(words + port(12, "y", {3})));
   CHECK(contains(named.text, "auto class_"));
   CHECK(contains(named.text, "record.floats(\"a\\012b\""));
+  auto const text = [&](std::string const& graph, numbers const& dims) {
+    return import_of(dir, model(graph + port(12, "y", dims))).text;
+  };
+  std::string const alike =
+      text(port(11, "a.b", {3}) + port(11, "a_b", {3}) + node("Add", {"a.b", "a_b"}, "y"), {3});
+  CHECK(contains(alike, "nn::input<\"a_b\">"));
+  CHECK(contains(alike, "into.input<\"a_b_1\">() = record.floats(\"a_b\""));
+  CHECK(!contains(text(port(11, "x", {3}) + node("Relu", {"x"}, "y", {}, "other\\"), {3}), "\\\n"));
+  for (float const odd : {std::nanf(""), INFINITY})
+    CHECK(contains(text(port(11, "x", {3}) + floats("c", {}, {odd}) + node("Mul", {"x", "c"}, "y"), {3}),
+                   "a constant that is infinite or not a number"));
+  CHECK(contains(
+      text(port(11, "x", {3}) + floats("c", {}, {std::nanf("")}) + node("Sub", {"x", "c"}, "y"), {3}),
+      "a constant that is not a number"));
+  std::string heads = port(11, "x", {3, 4}) + port(11, "z", {2, 3, 3}) + ints("apart", {0, 3, 2, 2});
+  for (std::string const k : {"q", "k"})
+    heads += floats("w" + k, {4, 4}, counted(16)) + node("MatMul", {"x", "w" + k}, "m" + k) +
+             node("Reshape", {"m" + k, "apart"}, "r" + k) +
+             node("Transpose", {"r" + k}, "t" + k,
+                  {{"perm", k == "k" ? numbers{0, 2, 3, 1} : numbers{0, 2, 1, 3}}});
+  heads += node("MatMul", {"tq", "tk"}, "s") + node("Sigmoid", {"s"}, "p") + node("Add", {"p", "z"}, "y");
+  std::string const scores = text(heads, {2, 3, 3});
+  CHECK(contains(scores, "attention with other arithmetic"));
+  CHECK(!contains(scores, "nn::scores"));
   std::int64_t const huge = std::int64_t(1) << 62;
   for (option const& o : {option{"strides", {huge, huge}}, option{"pads", {huge, huge, huge, huge}},
                           option{"strides", {0, 0}}, option{"group", {0}}, option{"group", {-1}}}) {

@@ -29,6 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     for (char const c : made.text)
       fuzz::require(c == '\n' || !std::iscntrl(static_cast<unsigned char>(c)),
                     "a source has no control characters");
+    fuzz::require(made.text.find("\\\n") == std::string::npos, "no comment goes on with the next line");
     for (auto const& [name, of] : made.variables) {
       std::int64_t n = 1;
       for (std::int64_t const d : of->dims) n *= d;

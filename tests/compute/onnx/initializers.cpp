@@ -178,6 +178,10 @@ TEST_CASE("sizes, places and names that cannot be are told by the tensor") {
   CHECK(contains(beside({{"location", std::string("beside\0x", 8)}}), "only one beside or below"));
   CHECK(beside({{"location", "\x01@"}}).find('\x01') == std::string::npos);
   CHECK(contains(beside({{"location", "lacking"}}), "lacking"));
+  std::filesystem::create_symlink("/etc/hostname", f.dir / "away");
+  std::filesystem::create_symlink("beside", f.dir / "near");
+  CHECK(contains(beside({{"location", "away"}}), "a link to /etc/hostname; only a file beside or below"));
+  CHECK(beside({{"location", "near"}, {"offset", "8"}}) == "nothing");
   CHECK(contains(beside({{"location", "beside"}, {"offset", "17"}}), "begins behind the end of "));
   CHECK(contains(beside({{"location", "beside"}, {"offset", "9"}}), "ends behind the end of "));
   CHECK(contains(beside({{"location", "beside"}, {"offset", "8"}, {"length", "18446744073709551615"}}),

@@ -28,6 +28,7 @@ shape term_list::shape_of(int index) const {
 namespace {
 
 std::string number_text(double x) {
+  if (std::isnan(x)) throw unsupported{"a constant that is not a number"};
   if (std::isinf(x)) return x > 0 ? "1e30" : "-1e30";
   return x == std::floor(x) && std::abs(x) < 1e6 ? fmt::format("{}", std::int64_t(x))
                                                  : fmt::format("{}", float(x));
@@ -110,6 +111,7 @@ class formula_writer {
     if (t.op == "+" || t.op == "*") return infix(t.op == "+" ? sum : factor, true);
     if (t.op == "-" || t.op == "/") return infix(t.op == "-" ? sum : factor, false);
     if (t.op == "<" || t.op == "<=") return infix(comparison, false);
+    if (t.op == "scores" || t.op == "rotated") throw unsupported{"attention with other arithmetic"};
     if (t.op == "neg") return {"-" + text(t.args[0], 4), 4};
     std::vector<std::string> args;
     for (int const a : t.args) args.push_back(text(a, 0));
@@ -118,14 +120,14 @@ class formula_writer {
   }
 
   std::string variable_of(term const& t) {
-    if (t.over == both) throw std::string("a constant with a number for each place and channel");
+    if (t.over == both) throw unsupported{"a constant with a number for each place and channel"};
     std::string const name =
         result_.variables.empty() ? "constant" : fmt::format("constant_{}", result_.variables.size());
     std::string axis;
     for (int const r : result_.from)
       if ((over_.at(r) & t.over) == t.over && axis.empty())
         axis = names_.at(r) + (t.over == channels ? ".channels()" : ".places()");
-    if (axis.empty()) throw std::string("a constant along an axis that no result has");
+    if (axis.empty()) throw unsupported{"a constant along an axis that no result has"};
     lines_.push_back(
         fmt::format("auto const {0} = layer.variable(\"{0}\", {1}, nn::constant{{1}});", name, axis));
     result_.variables.push_back({name, {std::int64_t(t.values.size())}, t.values});
@@ -153,6 +155,7 @@ std::string letters(int n) {
 }
 
 std::string literal(float x) {
+  if (!std::isfinite(x)) throw unsupported{"a constant that is infinite or not a number"};
   std::string s = fmt::format("{}", x);
   if (auto const at = s.find("e-0"); at != s.npos) s.erase(at + 2, 1);
   if (x == std::floor(x) && std::abs(x) < 1e6f) return fmt::format("{}", std::int64_t(x));

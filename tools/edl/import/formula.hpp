@@ -47,15 +47,20 @@ struct formula {
   std::vector<variable> variables;
 };
 
+/// Why a node has no layer.
+struct unsupported {
+  std::string why;
+};
+
 /// Writes the struct of a term, of leaves with their results. It joins `all`, unless an equal one is there.
-/// Throws a text: why there is none.
+/// Throws `unsupported`.
 formula write_formula(term_list const& terms, int root, std::map<int, int> const& leaves,
                       std::vector<std::string>& all);
 
 /// a, b, …, z, aa, ab, …
 std::string letters(int n);
 
-/// A number as it is written in C++.
+/// A number as it is written in C++. Throws `unsupported` for what is none there.
 std::string literal(float x);
 
 }  // namespace edl::tool::lifting

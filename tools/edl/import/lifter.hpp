@@ -27,11 +27,6 @@ using onnx_file::numbers;
 using onnx_file::tensor;
 using constant = std::shared_ptr<tensor const>;
 
-/// Why a node has no layer.
-struct unsupported {
-  std::string why;
-};
-
 inline std::int64_t product(numbers const& of) {
   return std::accumulate(of.begin(), of.end(), std::int64_t(1), std::multiplies<>());
 }

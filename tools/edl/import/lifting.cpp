@@ -190,12 +190,7 @@ int lifter::formula_of(int root) {
   };
   collect(collect, root);
   term const t = terms_[root];
-  formula f;
-  try {
-    f = write_formula(terms_, root, leaves, net_.formulas);
-  } catch (std::string const& why) {
-    throw unsupported{why};
-  }
+  formula f = write_formula(terms_, root, leaves, net_.formulas);
   shape const out = terms_.shape_of(root);
   if (f.from.empty() || f.from.size() > 8)
     throw unsupported{"a formula of constants, or of more than 8 results"};

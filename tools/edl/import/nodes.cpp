@@ -613,7 +613,8 @@ std::vector<value> lifter::layers_of(node const& n) {
   static std::map<std::string, char const*> const reductions{
       {"ReduceSum", "sum"}, {"ReduceMean", "mean"}, {"ReduceMax", "max"}, {"ReduceMin", "min"}};
   std::string const& op = n.op;
-  if (!n.domain.empty() && n.domain != "ai.onnx") throw unsupported{"the domain " + printable(n.domain, 50)};
+  if (!n.domain.empty() && n.domain != "ai.onnx")
+    throw unsupported{fmt::format("the domain '{}'", printable(n.domain, 50))};
   if (op == "Constant") {
     auto const found = values_.find(n.outputs[0]);
     if (found != values_.end()) return {found->second};
@@ -778,6 +779,7 @@ std::vector<value> lifter::layers_of(node const& n) {
   if (op == "Transpose") {
     numbers const order = n.list("perm");
     value y = x;
+    if (scores_.contains(x.term)) throw unsupported{"attention's scores in another order"};
     if (order.size() != x.as.axes.size() + 1 || order[0] != 0 || !is_permutation(order))
       throw unsupported{"an order with samples inside"};
     for (std::size_t i = 1; i < order.size(); ++i) y.as.axes[i - 1] = x.as.axes[axis_of(order[i], x)];

@@ -8,8 +8,10 @@
 #include <cctype>
 #include <map>
 #include <set>
+#include <span>
 #include <string_view>
 
+#include "edl/core/printable.hpp"
 #include "import/formula.hpp"
 
 namespace edl::tool::lifting {
@@ -110,13 +112,18 @@ class writer {
     for (std::size_t r = of.results.size(); r-- > 0;)  // operands come first
       if (seen[r])
         for (int const f : of.results[r].from) ++uses_[at(f)], seen[at(f)] = true;
+    std::set<std::string> ports, heads;
     for (std::size_t r = 0; r < of.results.size(); ++r)
-      if (of.results[r].what == result::kind::input) inputs_.push_back(int(r));
+      if (of.results[r].what == result::kind::input) {
+        inputs_.push_back(int(r));
+        ports_[int(r)] = identifier(of.results[r].type, ports);
+      }
+    for (auto const& [name, size] : of.heads) heads_.push_back(identifier(name, heads));
   }
 
   program write(std::string const& name, std::string const& origin) {
     std::string const network = body();
-    std::string text = fmt::format("// {}: imported from {}.\n", name, origin);
+    std::string text = fmt::format("// {}: imported from {}.\n", name, printable(origin, 200));
     for (std::string const& p : net_.problems) text += fmt::format("// Not imported: {}\n", p);
     text += "#include <edl/edl.hpp>\n\nnamespace nn = edl::nn;\n\n";
     for (std::string const& f : net_.formulas) text += f + "\n";
@@ -166,7 +173,7 @@ class writer {
           break;
         }
       } else {
-        auto shortcut = residual(now);
+        auto shortcut = residual(k);
         if (shortcut.source < 0) break;
         backwards.push_back(std::move(shortcut.items[0]));
         next = shortcut.source;
@@ -181,9 +188,14 @@ class writer {
     return {k, repeated(std::move(backwards))};
   }
   /// A sum of a result and a chain of it, or of two chains of it.
-  path residual(result const& sum) const {
+  path residual(int r) const {
+    if (of(r).type != "+" || sums_.contains(r)) return {-1, {}};
+    path made = residual_of(of(r));
+    if (made.source < 0) sums_.insert(r);
+    return made;
+  }
+  path residual_of(result const& sum) const {
     path const none{-1, {}};
-    if (sum.type != "+") return none;
     path sides[2];
     for (std::size_t i = 0; i < 2; ++i) {
       int const from = sum.from[i];
@@ -201,7 +213,7 @@ class writer {
     if (!other.items.empty()) i.chains.push_back(std::move(other.items));
     return {body.source, {std::move(i)}};
   }
-  static int depth(chain const& c) {
+  static int depth(std::span<item const> c) {
     int all = 0;
     for (item const& i : c) all += i.layers;
     return all;
@@ -209,17 +221,18 @@ class writer {
   /// Blocks that follow each other and are equal become one.
   static chain repeated(chain from) {
     chain to;
+    std::vector<std::string> texts;
+    for (item const& i : from) texts.push_back(flat(i));
     auto const longest = [&](std::size_t i) {
       std::size_t best = 0, size = 0;
       for (std::size_t n = 1; n <= 16 && i + 2 * n <= from.size(); ++n) {
         std::size_t times = 1;
         while (i + (times + 1) * n <= from.size() &&
-               std::equal(from.begin() + std::ptrdiff_t(i), from.begin() + std::ptrdiff_t(i + n),
-                          from.begin() + std::ptrdiff_t(i + times * n),
-                          [](item const& a, item const& b) { return flat(a) == flat(b); }))
+               std::equal(texts.begin() + std::ptrdiff_t(i), texts.begin() + std::ptrdiff_t(i + n),
+                          texts.begin() + std::ptrdiff_t(i + times * n)))
           ++times;
-        chain const block(from.begin() + std::ptrdiff_t(i), from.begin() + std::ptrdiff_t(i + n));
-        if (times > 1 && depth(block) >= 3 && times * n > best * size) best = times, size = n;
+        if (times > 1 && times * n > best * size && depth(std::span(from).subspan(i, n)) >= 3)
+          best = times, size = n;
       }
       return std::pair(best, size);
     };
@@ -294,7 +307,7 @@ class writer {
     }
     std::vector<std::string> arguments;
     for (int const i : inputs_) {
-      std::string own = inputs_.size() == 1 ? "x" : identifier(of(i).type);
+      std::string own = inputs_.size() == 1 ? "x" : ports_.at(i);
       while (is_taken(own) || !words_.insert(own).second) own += '_';
       names_[i] = own;
       arguments.push_back(uses_[at(i)] > 0 ? "auto " + own : "auto");
@@ -306,7 +319,7 @@ class writer {
       p.text = "  static constexpr auto in = nn::inputs(";
       std::vector<item> all;
       for (int const i : inputs_)
-        all.push_back({fmt::format("nn::input<\"{}\">({})", identifier(of(i).type), of(i).options[0]), ""});
+        all.push_back({fmt::format("nn::input<\"{}\">({})", ports_.at(i), of(i).options[0]), ""});
       p.put(all, 6, false);
       p.text += fmt::format(");\n  static constexpr auto network = nn::graph(in, []({}) {{\n",
                             fmt::join(arguments, ", "));
@@ -369,10 +382,14 @@ class writer {
     names_[r] = own;
     return {{own, ""}};
   }
-  static std::string identifier(std::string const& name) {
+  /// The name as one of C++ that is none of `others`, and joins them.
+  static std::string identifier(std::string const& name, std::set<std::string>& others) {
     std::string s;
     for (char const c : name) s += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-    return s.empty() || std::isdigit(static_cast<unsigned char>(s[0])) ? "in_" + s : s;
+    if (s.empty() || std::isdigit(static_cast<unsigned char>(s[0]))) s = "in_" + s;
+    std::string own = s;
+    for (int n = 1; !others.insert(own).second; ++n) own = fmt::format("{}_{}", s, n);
+    return own;
   }
 
   // ---- The rest of the struct ----
@@ -387,9 +404,10 @@ class writer {
     if (net_.heads.empty())
       return fmt::format("  static constexpr {} loss{{}};\n", loss_of(out.channels, out.height * out.width));
     std::vector<item> all;
-    for (auto const& [name, size] : net_.heads)
-      all.push_back(
-          {fmt::format("nn::head<\"{}\", {}>({}{{}})", identifier(name), size, loss_of(size, 1)), ""});
+    for (std::size_t i = 0; i < heads_.size(); ++i) {
+      int const size = net_.heads[i].second;
+      all.push_back({fmt::format("nn::head<\"{}\", {}>({}{{}})", heads_[i], size, loss_of(size, 1)), ""});
+    }
     page p;
     p.text = "  static constexpr auto loss = nn::heads(";
     p.put(all, 6, false);
@@ -401,7 +419,7 @@ class writer {
       result const& r = of(i);
       shape const s = r.out;
       std::string const to =
-          inputs_.size() == 1 ? "into.features" : fmt::format("into.input<\"{}\">()", identifier(r.type));
+          inputs_.size() == 1 ? "into.features" : fmt::format("into.input<\"{}\">()", ports_.at(i));
       std::string escaped;
       for (char const c : r.type)
         escaped += c == '"' || c == '\\'                         ? std::string{'\\', c}
@@ -422,8 +440,8 @@ class writer {
     shape const out = of(net_.output).out;
     if (!net_.heads.empty()) {
       text += "    if (m == edl::mode::prediction) return;\n";
-      for (auto const& [name, size] : net_.heads)
-        text += fmt::format("    into.head<\"{0}\">() = record.floating(\"{0}\");\n", identifier(name));
+      for (std::string const& name : heads_)
+        text += fmt::format("    into.head<\"{0}\">() = record.floating(\"{0}\");\n", name);
       return text;
     }
     if (out.channels == 1 && out.size() == 1)
@@ -443,6 +461,9 @@ class writer {
   };
   network const& net_;
   std::vector<int> uses_, inputs_;
+  std::map<int, std::string> ports_;  // of inputs
+  std::vector<std::string> heads_;
+  mutable std::set<int> sums_;  // that are known to be no residuals
   std::vector<std::pair<std::string, variable const*>> variables_;
   names_taken taken_;
   std::map<int, std::string> names_;

@@ -232,6 +232,16 @@ struct initializers_parser {
     if (result.beside_.size() == most_files && !result.beside_.contains(name))
       fail(t, fmt::format("is in one more file than {}", most_files));
     auto const parent = std::filesystem::path(result.path()).parent_path();
+    // A link may lead elsewhere only as the model's own does: in a cache all of them may be links.
+    std::error_code none;
+    auto const to = std::filesystem::canonical(parent / name, none);
+    auto const inside = [&](std::filesystem::path const& folder) {
+      return !folder.empty() && std::ranges::mismatch(folder, to).in1 == folder.end();
+    };
+    if (!to.empty() && !inside(std::filesystem::canonical(parent.empty() ? "." : parent, none)) &&
+        !inside(std::filesystem::canonical(result.path(), none).parent_path()))
+      fail(t, fmt::format("is in the file '{}', a link to {}; only a file beside or below the model is read",
+                          printable(given, 200), printable(to.native(), 200)));
     auto const file = result.beside_.try_emplace(name, (parent / name).native()).first;
     t.file = name;
     t.offset = number("offset", 0);
