@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# usage: onnx.sh NETWORKS MNIST FRAPPE EDL WORK
-# Models of ONNX are valid, and ONNX Runtime makes of records what edl makes of them: of NETWORKS with random variables, and
-# of the trained programs MNIST and FRAPPE (tables). Without onnxruntime-node or python3-onnx that part is skipped; npm fetches
-# the former where there is npm.
+# usage: onnx.sh NETWORKS MNIST FRAPPE EDL WORK RECURRENT IMPORTED
+# Models of ONNX are valid, and ONNX Runtime makes of records what edl makes of them: of NETWORKS with random variables, of
+# the trained programs MNIST and FRAPPE (tables), and of RECURRENT, the model that was imported in the folder IMPORTED.
+# Without onnxruntime-node or python3-onnx that part is skipped; npm fetches the former where there is npm.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-networks=$1 mnist=$2 frappe=$3 edl=$4 work=$5
+networks=$1 mnist=$2 frappe=$3 edl=$4 work=$5 recurrent=$6 imported=$7
 rm -rf "$work"
 mkdir -p "$work/models" "$work/files"
 cd "$work"
@@ -31,6 +31,11 @@ with open("rows.libfm", "w") as f:
         f.write(f"{1 if i % 3 else -1} " + " ".join(f"{k}:1" for k in row) + "\n")
 ids = {"type": "int64", "dims": [200, 10], "data": [str(k) for row in rows for k in row]}
 ones = {"type": "float32", "dims": [200, 10], "data": [1] * 2000}
+steps = [[(i * 37 + k * 11) % 19 / 9 - 1 for k in range(15)] for i in range(6)]
+with open("steps.jsonl", "w") as f:
+    for row in steps:
+        f.write(json.dumps({"x": row}) + "\n")
+json.dump({"x": {"type": "float32", "dims": [6, 5, 3], "data": [x for row in steps for x in row]}}, open("recurrent.json", "w"))
 json.dump({"weights": ids, "weights_weights": ones, "vectors": ids}, open("frappe.json", "w"))
 EOF
 python3 draw.py
@@ -41,19 +46,25 @@ try() {
     --export_onnx="models/trained_$1.onnx" 2>"$1.log"
   "$2" export --checkpoint_dir_for_init="$1-c" --export_onnx="$1.onnx" 2>>"$1.log"
   cmp "$1.onnx" "models/trained_$1.onnx"
-  "$2" predict --prediction_data="$3" --checkpoint_dir_for_init="$1-c" --prediction_outputs="$1-p" \
+  compare "$1" "$2" "$3" "$1-c" "models/trained_$1"
+}
+# NAME PROGRAM DATA WEIGHTS MODEL: what the program predicts stands beside the model.
+compare() {
+  "$2" predict --prediction_data="$3" --checkpoint_dir_for_init="$4" --prediction_outputs="$1-p" \
     --prediction_format=jsonl 2>>"$1.log"
   cp "$1-p/predictions.jsonl" "$1.jsonl"
   python3 -c 'import json, sys
-name = sys.argv[1]
+name, model = sys.argv[1:]
 outputs = []
 for line in open(name + ".jsonl"):
     said = json.loads(line)["output"]
     outputs += said if isinstance(said, list) else [said]
-json.dump({"inputs": json.load(open(name + ".json")), "outputs": outputs}, open(f"models/trained_{name}.json", "w"))' "$1"
+json.dump({"inputs": json.load(open(name + ".json")), "outputs": outputs}, open(model + ".json", "w"))' "$1" "$5"
 }
 try mnist "$mnist" files
 try frappe "$frappe" rows.libfm
+cp "$imported/recurrent.onnx" models/imported_recurrent.onnx
+compare recurrent "$recurrent" steps.jsonl "$imported/recurrent.safetensors" models/imported_recurrent
 
 # What a record has is the input of what `feed` is put into, with the same predictions.
 "$edl" export "$mnist" --checkpoint_dir_for_init=mnist-c --export_onnx=models/record_mnist.onnx --export_preprocess \

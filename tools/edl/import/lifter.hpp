@@ -22,6 +22,7 @@
 
 namespace edl::tool::lifting {
 
+using onnx_file::attribute;
 using onnx_file::node;
 using onnx_file::numbers;
 using onnx_file::tensor;
@@ -239,13 +240,16 @@ class lifter {
   bool choose(node const& n, value const& x, tensor const& at, value& made);
 
   std::vector<value> recurrent(node const& n);
+  value state_of(node const& n, value const& x);
   bool sum_of_rows(node const& n, value& made);
   bool products_of_pairs(node const& n, value& made);
 
   std::size_t room_ = std::size_t(1) << 24;
-  std::map<int, int> nested_;                // by result: how many joints lie in each other
-  std::map<int, int> steps_;                 // by term: how many lie in each other that are no result
-  std::set<int> states_;                     // terms of recurrent layers, whose samples come second in ONNX
+  std::map<int, int> nested_;  // by result: how many joints lie in each other
+  std::map<int, int> steps_;   // by term: how many lie in each other that are no result
+  /// By term, of results of recurrent layers: the axes in ONNX, of steps, directions (one: d, both: b),
+  /// samples n and units.
+  std::map<int, std::string> states_;
   std::map<int, attention_part> scores_;     // by term
   std::map<int, attention_heads> contexts_;  // by result
   std::map<int, rotation> rotations_;        // by term

@@ -251,6 +251,8 @@ void lifter::outputs() {
     if (x.term < 0) throw error(fmt::format("output '{}' is a constant", printable(o.name, 200)));
     bool const rows = graph_.outputs.size() > 1;
     try {
+      if (auto const found = states_.find(x.term); found != states_.end() && found->second[0] == 's')
+        throw unsupported{"a recurrent layer's result whose steps come first"};
       bool const ready = x.as.axes.size() == 3 && x.as.is_channels(0, shape_of(materialise(x.term)).channels);
       int const r = ready && !rows ? materialise(x.term) : rows ? row(x) : places(x);
       all.push_back(r);

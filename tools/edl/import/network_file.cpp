@@ -27,8 +27,8 @@ void append(fields& m, fields::field const& f, numbers& to) {
   if (to.size() > most_numbers) m.fail("a list of numbers is too long");
 }
 
-/// A tensor of whole numbers. Those of floats are left to `edl::onnx::initializers`.
-std::pair<std::string, tensor> integers(fields m) {
+/// A tensor of whole numbers. Those of floats are left to `edl::onnx::initializers`, but for `small` ones.
+std::pair<std::string, tensor> integers(fields m, bool small = false) {
   std::pair<std::string, tensor> result;
   auto& [name, t] = result;
   std::uint64_t type = 0;
@@ -37,14 +37,16 @@ std::pair<std::string, tensor> integers(fields m) {
     auto const f = m.next();
     if (f.number == 1) append(m, f, t.dims);
     if (f.number == 2) type = f.value;
+    if (f.number == 4 && small && f.type == 2)
+      for (auto all = m.of(f); all.more();) t.floats.push_back(std::bit_cast<float>(all.fixed32()));
     if (f.number == 5 || f.number == 7) append(m, f, t.ints);
     if (f.number == 8) name = m.text(f);
     if (f.number == 9) raw.push_back(f);
   }
-  constexpr std::uint64_t int8 = 3, uint8 = 2, int32 = 6, int64 = 7, boolean = 9, float64 = 11;
+  constexpr std::uint64_t int8 = 3, uint8 = 2, float32 = 1, int32 = 6, int64 = 7, boolean = 9, float64 = 11;
   t.of_ints = type == int64 || type == int32 || type == boolean || type == int8 || type == uint8;
-  std::uint64_t const width = type == int64 || type == float64 ? 8 : type == int32 ? 4 : 1;
-  if (!t.of_ints && type != float64) return result;
+  std::uint64_t const width = type == int64 || type == float64 ? 8 : type == int32 || type == float32 ? 4 : 1;
+  if (!t.of_ints && type != float64 && !(small && type == float32)) return result;
   for (auto const& f : raw) {
     if (f.size > most_numbers * width) m.fail("a tensor of whole numbers is too long");
     auto bytes = m.of(f);
@@ -53,6 +55,8 @@ std::pair<std::string, tensor> integers(fields m) {
       if (width == 8) x |= std::uint64_t(bytes.fixed32()) << 32;
       if (type == float64)
         t.floats.push_back(float(std::bit_cast<double>(x)));
+      else if (type == float32)
+        t.floats.push_back(std::bit_cast<float>(std::uint32_t(x)));
       else
         t.ints.push_back(width == 4 ? std::int64_t(std::int32_t(x)) : std::int64_t(x));
     }
@@ -145,9 +149,12 @@ struct parser {
       if (f.number == 3) a.i = std::int64_t(f.value);
       if (f.number == 4 && f.size <= fields::longest) a.s = m.text(f);
       if (f.number == 5 && f.type == 2 && !of.outputs.empty()) {
-        auto t = integers(m.of(f)).second;
-        if (t.of_ints || !t.floats.empty()) result.constants[of.outputs[0]] = std::move(t);
+        auto t = integers(m.of(f), of.op != "Constant").second;
         a.i = 1;
+        if (of.op != "Constant")
+          a.ints = std::move(t.ints), a.floats = std::move(t.floats);
+        else if (t.of_ints || !t.floats.empty())
+          result.constants[of.outputs[0]] = std::move(t);
       }
       if (f.number == 7 && f.type == 5) a.floats.push_back(std::bit_cast<float>(m.fixed32(f)));
       if (f.number == 7 && f.type == 2)

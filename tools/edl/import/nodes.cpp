@@ -639,6 +639,13 @@ std::vector<value> lifter::layers_of(node const& n) {
   }
   if (std::ranges::all_of(n.inputs, [&](auto const& i) { return i.empty() || values_.at(i).known; }))
     return folded(n);
+  if (states_.contains(operand(n, 0).term) &&
+      (op == "Squeeze" || op == "Transpose" || op == "Reshape" || op == "Gather"))
+    return {state_of(n, operand(n, 0))};
+  if (op != "LSTM" && op != "GRU" && op != "Identity" && op != "Dropout")
+    for (std::size_t i = 0; i < n.inputs.size(); ++i)
+      if (states_.contains(operand(n, i).term))
+        throw unsupported{"a recurrent layer's result whose steps or directions come first"};
   // Others may have a constant first.
   if (!operators.contains(op) && op != "MatMul" && op != "Gather" && op != "Where") variable_operand(n, 0);
   value const& x = operand(n, 0);
@@ -649,7 +656,6 @@ std::vector<value> lifter::layers_of(node const& n) {
     return {reduce(n, f->second)};
   }
   if (op == "LSTM" || op == "GRU") return recurrent(n);
-  if ((op == "Squeeze" || op == "Transpose") && states_.contains(x.term)) return {x};
   if (op == "Conv") return {convolution(n)};
   if (op == "ConvTranspose") return {transposed_convolution(n)};
   if (op == "MaxPool" || op == "AveragePool") return {pool(n, op == "MaxPool")};
@@ -810,6 +816,18 @@ std::vector<value> lifter::folded(node const& n) {
     return std::vector{value{.known = std::make_shared<tensor const>(std::move(t))}};
   };
   if (n.op == "Identity" || n.op == "Dropout") return {operand(n, 0)};
+  if (n.op == "ConstantOfShape") {
+    tensor t{.dims = x.ints};
+    std::int64_t const size = t.size();
+    if (size < 0 || std::uint64_t(size) > room_) throw unsupported{"constants that grow too large"};
+    attribute const* const a = n.find("value");
+    t.of_ints = a && !a->ints.empty();
+    if (t.of_ints)
+      t.ints.assign(std::size_t(size), a->ints[0]);
+    else
+      t.floats.assign(std::size_t(size), a && !a->floats.empty() ? a->floats[0] : 0.0f);
+    return made(std::move(t));
+  }
   if (n.op == "Transpose") {
     numbers order = n.list("perm");
     for (auto i = x.dims.size(); order.size() < x.dims.size();) order.push_back(std::int64_t(--i));

@@ -5,74 +5,116 @@
 
 namespace edl::tool::lifting {
 
-/// LSTM and GRU of one direction, of samples whose steps a Transpose has put first.
+/// LSTM and GRU of samples whose steps a Transpose has put first, or of such a layer's result.
 std::vector<value> lifter::recurrent(node const& n) {
   bool const lstm = n.op == "LSTM";
   node const* const steps_first = maker(n.inputs[0], "Transpose");
   std::string const direction = n.text("direction");
-  if (!steps_first || steps_first->list("perm") != numbers{1, 0, 2})
+  std::size_t const sides = direction == "bidirectional" ? 2 : 1;
+  auto const state = states_.find(operand(n, 0).term);
+  if (state != states_.end() ? state->second != "snu"
+                             : !steps_first || steps_first->list("perm") != numbers{1, 0, 2})
     throw unsupported{"steps that do not come first"};
-  if (direction == "bidirectional" || has(n, 4) || (lstm && has(n, 7)) || n.find("activations") ||
-      n.find("clip") || n.number("layout", 0) != 0 || n.number("input_forget", 0) != 0 ||
+  if (has(n, 4) || (lstm && has(n, 7)) || n.find("activations") || n.find("clip") ||
+      n.number("layout", 0) != 0 || n.number("input_forget", 0) != 0 ||
       (!lstm && n.number("linear_before_reset", 0) != 1))
     throw unsupported{
-        "options other than edl's: one direction, all steps, usual activations, layout 0, no input_forget; "
+        "options other than edl's: all steps, usual activations, layout 0, no input_forget; "
         "in a GRU linear_before_reset"};
   if (n.outputs.size() > 2 && uses_[n.outputs[2]] > 0) throw unsupported{"its cell state as an output"};
   for (std::size_t const i : {5u, 6u})
     if (has(n, i) &&
         !(operand(n, i).known && std::ranges::all_of(known(n, i).floats, [](float x) { return x == 0; })))
       throw unsupported{"an initial state"};
-  value const& x = values_.at(steps_first->inputs[0]);
+  value const& x = state != states_.end() ? operand(n, 0) : values_.at(steps_first->inputs[0]);
   if (x.term < 0 || x.as.axes.size() != 2) throw unsupported{"its input"};
   int const from = places(x);
   shape const in = shape_of(from);
   tensor const &w = kernel(n, 1), &r = kernel(n, 2);
   std::size_t const gates = lstm ? 4 : 3;
-  if (r.dims.size() != 3 || w.dims.size() != 3 || r.dims[0] != 1 || w.dims[0] != 1 ||
-      w.dims[1] != r.dims[1] || r.dims[1] != std::int64_t(gates) * r.dims[2] || w.dims[2] != in.channels)
+  if (r.dims.size() != 3 || w.dims.size() != 3 || r.dims[0] != std::int64_t(sides) ||
+      w.dims[0] != r.dims[0] || w.dims[1] != r.dims[1] || r.dims[1] != std::int64_t(gates) * r.dims[2] ||
+      w.dims[2] != in.channels)
     throw unsupported{"its kernels"};
   auto const units = std::size_t(r.dims[2]), all = gates * units;
-  std::vector<float> const both = has(n, 3) ? floats(n, 3, 2 * all) : std::vector<float>(2 * all);
+  std::vector<float> const both =
+      has(n, 3) ? floats(n, 3, sides * 2 * all) : std::vector<float>(sides * 2 * all);
   // ONNX has the gates i, o, f, c; edl i, f, c, o. Those of a GRU are the same.
   std::vector<std::size_t> const order =
       lstm ? std::vector<std::size_t>{0, 3, 1, 2} : std::vector<std::size_t>{0, 1, 2};
-  auto const turn = [&](tensor const& t, std::size_t rows) {
+  auto const turn = [&](tensor const& t, std::size_t rows, std::size_t side) {
     std::vector<float> to(rows * all);
     for (std::size_t g = 0; g < gates; ++g)
       for (std::size_t u = 0; u < units; ++u)
         for (std::size_t i = 0; i < rows; ++i)
-          to[i * all + order[g] * units + u] = t.floats[(g * units + u) * rows + i];
+          to[i * all + order[g] * units + u] = t.floats[((side * gates + g) * units + u) * rows + i];
     return to;
   };
   auto const width = std::int64_t(all);
-  std::vector<variable> variables{{"kernel", {in.channels, width}, turn(w, std::size_t(in.channels))},
-                                  {"recurrent_kernel", {r.dims[2], width}, turn(r, units)}};
-  std::vector<float> bias(lstm ? all : 2 * all);
-  for (std::size_t g = 0; g < gates; ++g)
-    for (std::size_t u = 0; u < units; ++u) {
-      std::size_t const at = g * units + u, to = order[g] * units + u;
-      if (lstm)
-        bias[to] = both[at] + both[all + at] - (order[g] == 1 ? 1.0f : 0.0f);  // edl adds 1 to that of f
-      else
-        bias[to] = both[at], bias[all + to] = both[all + at];
-    }
-  variables.push_back({"bias", lstm ? numbers{width} : numbers{2, width}, std::move(bias)});
   std::string const name = lstm ? "lstm" : "gru";
-  auto const made = [&](bool last) {
+  auto const one = [&](bool last, std::size_t side) {
+    std::vector<variable> variables{{"kernel", {in.channels, width}, turn(w, std::size_t(in.channels), side)},
+                                    {"recurrent_kernel", {r.dims[2], width}, turn(r, units, side)}};
+    std::vector<float> bias(lstm ? all : 2 * all);
+    for (std::size_t g = 0; g < gates; ++g)
+      for (std::size_t u = 0; u < units; ++u) {
+        std::size_t const at = 2 * all * side + g * units + u, to = order[g] * units + u;
+        if (lstm)
+          bias[to] = both[at] + both[all + at] - (order[g] == 1 ? 1.0f : 0.0f);  // edl adds 1 to that of f
+        else
+          bias[to] = both[at], bias[all + to] = both[all + at];
+      }
+    variables.push_back({"bias", lstm ? numbers{width} : numbers{2, width}, std::move(bias)});
     std::vector<std::string> options{fmt::format(".units = {}", units)};
-    if (direction == "reverse") options.push_back(".reverse = true");
+    if (direction == "reverse" || side == 1) options.push_back(".reverse = true");
     if (last) options.push_back(".last = true");
     shape const out{1, last ? 1 : in.height * in.width, int(units)};
-    value y = of_result(layer(from, "nn::" + name, std::move(options), out, name, variables),
-                        last ? numbers{out.channels} : numbers{out.width, out.channels});
-    states_.insert(y.term);
-    return y;
+    return layer(from, "nn::" + name, std::move(options), out, name, std::move(variables));
+  };
+  auto const made = [&](bool last) {
+    int const y = sides == 1 ? one(last, 0) : beside({one(last, 0), one(last, 1)});
+    shape const out = shape_of(y);
+    value const v = of_result(y, last ? numbers{out.channels} : numbers{out.width, out.channels});
+    states_[v.term] = fmt::format("{}{}nu", last ? "" : "s", sides == 1 ? 'd' : 'b');
+    return v;
   };
   std::vector<value> results;
   for (std::size_t i = 0; i < n.outputs.size(); ++i)
     results.push_back(i < 2 && uses_[n.outputs[i]] > 0 ? made(i == 1) : x);
   return results;
+}
+
+/// What moves the axes of a recurrent layer's result, until they are those of edl.
+value lifter::state_of(node const& n, value const& x) {
+  std::string const from = states_.at(x.term);
+  std::string to;
+  auto const drop = [&](std::size_t axis) {
+    to = from;
+    to.erase(axis, 1);
+  };
+  if (n.op == "Transpose") {
+    numbers const order = n.list("perm");
+    if (order.size() == from.size() && is_permutation(order))
+      for (std::int64_t const i : order) to += from[std::size_t(i)];
+  } else if (n.op == "Squeeze") {
+    if (auto const d = from.find('d'); list(n, "axes", 1) == numbers{std::int64_t(d)}) drop(d);
+  } else if (n.op == "Gather") {  // the state of the only direction
+    tensor const& at = known(n, 1);
+    if (from[0] == 'd' && n.number("axis", 0) == 0 && at.dims.empty() &&
+        (at.ints == numbers{0} || at.ints == numbers{-1}))
+      drop(0);
+  } else {  // directions and units become one axis
+    numbers const& dims = known(n, 1).ints;
+    std::size_t const axis = from.size() - 2;
+    if ((from[axis] == 'd' || from[axis] == 'b') && dims.size() == axis + 1 &&
+        std::all_of(dims.begin(), dims.end() - 1, [](std::int64_t d) { return d == 0; }) &&
+        (dims.back() == -1 || dims.back() == shape_of(terms_[x.term].result).channels))
+      drop(axis);
+  }
+  if (to.empty()) throw unsupported{"an order of a recurrent layer's axes that edl does not have"};
+  value const y{.term = terms_.add(terms_[x.term]), .as = x.as};
+  if (to != "nsu" && to != "nu") states_[y.term] = to;
+  return y;
 }
 
 /// The sum of rows of a table by an input, where ids outside of the table have none.
