@@ -49,6 +49,23 @@ TEST_CASE("a queued job waits for Kueue, then runs on what it was assigned, up t
   CHECK(c.kueue.used(c.queue, "q") == 0);
 }
 
+TEST_CASE("a queued job with pools of its own is refused, until one of them goes") {
+  cluster c(5);
+  c.add_node("n", 20);
+  c.add_queued("a", 1, 2)["spec"]["spot"] = R"({"deadline": "2100-01-01T00:00:00Z", "onDemand":
+      {"nodeSelector": {"pool": "od"}, "usdPerHour": 4}, "pools":
+      [{"name": "b", "nodeSelector": {"pool": "b"}, "usdPerHour": 1}]})"_json;
+  pass p;
+  converge(c, p);
+  CHECK(says(c, "Stalled") == "True InvalidSpec");
+  CHECK(c.created.empty());
+  c.change_spec("a", {{"spot", nullptr}});
+  c.objects.at("/api/v1/nodes/n")["metadata"]["labels"]["disk"] = "ssd";
+  converge(c, p);
+  CHECK(says(c, "Stalled") == "False GoesOn");
+  CHECK(c.phase("a") == "running");
+}
+
 TEST_CASE("a job of a queue takes no room from others before Kueue lets it in") {
   cluster c(100);
   c.add_node("n", 6);
