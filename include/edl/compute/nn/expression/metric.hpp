@@ -19,9 +19,9 @@ namespace edl::nn {
 
 /// A metric of one record: `constexpr auto metric(auto output, auto label) const` takes and returns what the
 /// `loss` of a loss does (`is_loss_expression`), also with `class_labels` and `labels`. Such a metric has a
-/// name and no options.
+/// name. Lists create it without arguments, so its members have their defaults.
 template <class M>
-concept is_metric_expression = std::is_empty_v<M> && !std::is_final_v<M> && std::default_initializable<M> &&
+concept is_metric_expression = !std::is_final_v<M> && std::default_initializable<M> &&
                                requires(M const& m, tensor x, expression::label_argument<M> label) {
                                  { m.metric(x, label) } -> std::convertible_to<tensor>;
                                };

@@ -142,7 +142,7 @@ struct forward_pass_of {
                 "edl: what `forward` of this layer returns does not depend on its input");
   static_assert(what != unused_input, "edl: `forward` of this layer does not use one of its results");
   static_assert(what != loss_is_no_number,
-                "edl: a `loss` is one number for each record: nn::mean(…) or nn::sum(…) of it");
+                "edl: a `loss` or a `metric` is one number for each record: nn::mean(…) or nn::sum(…) of it");
   static_assert(what != tensor_of_another_layer,
                 "edl: `forward` of this layer uses a tensor that belongs to another one");
   static_assert(what != too_large, "edl: `forward` of this layer has too many operations or variables");
