@@ -116,7 +116,7 @@ int32_t edl_predictor_predict(edl_predictor p, edl_values const* inputs, uint64_
                               float* outputs, uint64_t capacity);
 
 /* Opens a language model to continue texts, and nothing else: edl_predictor_generate. `tokenizer`: a tokenizer.json
-   that says what its ids stand for; null: they are bytes. */
+   or tokenizer.model that says what its ids stand for; null: they are bytes. */
 edl_predictor edl_predictor_open_texts(char const* path, char const* tokenizer, int32_t threads);
 
 /* Continues a text of `bytes` bytes. `hear` gets it piece by piece, without the prompt; `made` may be null. A model

@@ -430,5 +430,6 @@ def open(path, library=None, threads=1):
 
 
 def open_texts(path, tokenizer=None, library=None, threads=1):
-    """Opens a language model to continue texts. `tokenizer`: a tokenizer.json; without it its ids are bytes."""
+    """Opens a language model to continue texts. `tokenizer`: a tokenizer.json or
+    tokenizer.model; without it its ids are bytes."""
     return Generator(path, tokenizer, library, threads)

@@ -8,7 +8,7 @@ namespace tokenizer_fuzz {
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace edl::tokens;
   fuzz::takes([&] {
-    auto const by = tokenizer::from_json(fuzz::text(data, size));
+    auto const by = tokenizer::from_content(fuzz::text(data, size), "tokenizer");
     encoder from(by);
     for (std::string_view const text :
          {"Hello,  w\xc3\xb6rld 123\n a<|end|> ab", "e\xcc\x81\xff\xe4\xbd don't"})

@@ -60,7 +60,9 @@ EDL_INLINE std::vector<cli::flag> generating_flags() {
        .needed = true},
       {.name = "prompt", .help = "the text to continue; without it the model begins a text"},
       {.name = "tokenizer",
-       .help = "a tokenizer.json, which says what the model's ids stand for; without it ids are bytes"},
+       .help =
+           "a tokenizer.json or tokenizer.model, which says what the model's ids stand for; without it ids "
+           "are bytes"},
       {.name = "max_tokens",
        .fallback = fmt::format("{}", o.max_tokens),
        .help = "most tokens of a text",

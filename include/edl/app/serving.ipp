@@ -72,8 +72,8 @@ EDL_INLINE std::vector<cli::flag> serving_flags(std::string const& program) {
       number_flag("max_queue", "4096", "most records that may wait; the reply to more is 429", 1, 1 << 24),
       number_flag("max_tokens", "4096", "most tokens of a text that a language model generates", 1, 1 << 24),
       {.name = "tokenizer",
-       .help = "of a language model: a tokenizer.json, which says what its ids stand for; without it ids are "
-               "bytes"},
+       .help = "of a language model: a tokenizer.json or tokenizer.model, which says what its ids stand for; "
+               "without it ids are bytes"},
       {.name = "chat_style",
        .help = "how a language model was trained to chat; without it as the chat_template in the folder of "
                "--tokenizer tells, if it is one of these",

@@ -276,7 +276,8 @@ int write_instructions(command_line const& l, tokens::tokenizer const& by) {
 std::vector<flag> tokenize_flags() {
   std::vector<flag> all{
       {.name = "tokenizer",
-       .help = "tokenizer.json of Hugging Face's library, or of train-tokenizer",
+       .help = "tokenizer.json of Hugging Face's library or of train-tokenizer, or SentencePiece's "
+               "tokenizer.model",
        .needed = true},
       {.name = "output",
        .help = "token file to write, or s3://BUCKET/KEY; it appears when it is complete",

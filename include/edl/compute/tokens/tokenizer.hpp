@@ -17,10 +17,11 @@ namespace edl::tokens {
 struct tokenizer_parts;
 
 /// A tokenizer of byte-pair encoding, read from a `tokenizer.json` of Hugging Face's library
-/// (huggingface.co/docs/tokenizers). It reads the model BPE; the pre-tokenizers ByteLevel, Split, Digits and
-/// sequences of them; the normalizer NFC; added tokens; the post-processors ByteLevel and TemplateProcessing;
-/// the decoders ByteLevel, ByteFallback and Fuse. Whatever else a file has is refused. Copies share all data.
-/// Thread safety: safe.
+/// (huggingface.co/docs/tokenizers), or from a `tokenizer.model` of SentencePiece
+/// (`tokens::read_sentence_pieces`). Of the former it reads the model BPE; the pre-tokenizers ByteLevel,
+/// Split, Digits and sequences of them; the normalizer NFC; added tokens; the post-processors ByteLevel and
+/// TemplateProcessing; the decoders ByteLevel, ByteFallback and Fuse. Whatever else a file has is refused.
+/// Copies share all data. Thread safety: safe.
 class tokenizer {
  public:
   /// Throws data_error, which names the file and the JSON path of the fault. A file may have 64 MiB,
@@ -28,6 +29,7 @@ class tokenizer {
   static tokenizer from_file(std::string const& path);
 
   /// The same from the content of a file; `name` stands for the path in errors.
+  static tokenizer from_content(std::string_view content, std::string const& name);
   static tokenizer from_json(std::string_view content, std::string const& name = "tokenizer.json");
 
   std::size_t vocabulary() const;  ///< the largest id, and one more: rows that an embedding needs
@@ -37,7 +39,8 @@ class tokenizer {
   std::optional<token_id> find(std::string_view token) const;
 
   /// The text of tokens: their bytes, with U+FFFD for each maximal part that is not UTF-8. `special`: special
-  /// tokens are part of the text. Throws data_error for an id that is not in the vocabulary.
+  /// tokens are part of the text. The blank that SentencePiece puts before a text is none. Throws data_error
+  /// for an id that is not in the vocabulary.
   std::string decode(std::span<token_id const> ids, bool special = true) const;
 
  private:
@@ -76,7 +79,9 @@ class encoder {
 /// The text of tokens that come one at a time. Thread safety: as `encoder`.
 class decoder {
  public:
-  explicit decoder(tokenizer by, bool special = true) : by_(std::move(by)), special_(special) {}
+  /// `begins`: the first token begins a text; otherwise the tokens continue one.
+  explicit decoder(tokenizer by, bool special = true, bool begins = true)
+      : by_(std::move(by)), special_(special), begins_(begins) {}
 
   /// The text that is complete with this token: the end of a character that is not is held back. Throws as
   /// `tokenizer::decode`.
@@ -87,7 +92,7 @@ class decoder {
 
  private:
   tokenizer by_;
-  bool special_;
+  bool special_, begins_;
   std::string held_;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "edl/compute/tokens/pattern.hpp"
+#include "edl/compute/tokens/sentence_pieces.hpp"
 #include "edl/compute/tokens/tokenizer.hpp"
 #include "edl/compute/tokens/tokenizer_parts.hpp"
 #include "edl/compute/tokens/unicode.hpp"
@@ -26,6 +27,16 @@ inline std::string const& bytes_of(tokenizer_parts const& by, token_id id) {
     throw data_error(
         fmt::format("token {} is not in the vocabulary, whose ids are below {}", id, by.is.size()));
   return by.bytes[id];
+}
+
+/// The text of a token; of the first one of a text without SentencePiece's blank. `begins`: whether it is
+/// that.
+inline std::string_view text_of(tokenizer_parts const& by, token_id id, bool special, bool& begins) {
+  std::string_view bytes = bytes_of(by, id);
+  if (by.is[id] == 2) return special ? bytes : std::string_view();
+  if (std::exchange(begins, false) && (by.begins_with_blank || by.trims) && bytes.starts_with(' '))
+    bytes.remove_prefix(1);
+  return bytes;
 }
 
 /// The first byte of the white space that ends at `end`, at least `least`.
@@ -83,11 +94,16 @@ void find_added(added_tokens const& among, std::string_view text, Gap const& gap
 EDL_INLINE tokenizer tokenizer::from_file(std::string const& path) {
   input_file const file(path);
   if (file.size() > detail::longest_tokenizer_file)
-    throw data_error(fmt::format("{}: has {} bytes; a tokenizer.json may have {}", path, file.size(),
+    throw data_error(fmt::format("{}: has {} bytes; a tokenizer may have {}", path, file.size(),
                                  detail::longest_tokenizer_file));
   std::string content(std::size_t(file.size()), '\0');
   file.read(0, std::as_writable_bytes(std::span(content)));
-  return from_json(content, path);
+  return from_content(content, path);
+}
+
+EDL_INLINE tokenizer tokenizer::from_content(std::string_view content, std::string const& name) {
+  if (!is_sentence_pieces(content)) return from_json(content, name);
+  return tokenizer(std::make_shared<tokenizer_parts>(read_sentence_pieces(content, name)));
 }
 
 EDL_INLINE tokenizer tokenizer::from_json(std::string_view content, std::string const& name) {
@@ -104,9 +120,8 @@ EDL_INLINE std::optional<token_id> tokenizer::find(std::string_view token) const
 
 EDL_INLINE std::string tokenizer::decode(std::span<token_id const> ids, bool special) const {
   std::string all, space;
-  for (token_id const id : ids)
-    if (std::string const& bytes = detail::bytes_of(*parts_, id); special || parts_->is[id] != 2)
-      all += bytes;
+  bool begins = true;
+  for (token_id const id : ids) all += detail::text_of(*parts_, id, special, begins);
   return std::string(valid_utf8(all, space));
 }
 
@@ -215,8 +230,10 @@ EDL_INLINE void encoder::encode(std::string_view text, std::vector<token_id>& to
   state_->to = &to;
   auto const put = [&](token_id id) { to.push_back(id); };
   if (template_tokens) to.insert(to.end(), by.before.begin(), by.before.end());
+  std::string_view valid = valid_utf8(text, state_->valid);
+  if (by.marks_blanks) valid = with_marked_blanks(by, valid, state_->normal);
   detail::find_added(
-      by.as_given, valid_utf8(text, state_->valid),
+      by.as_given, valid,
       [&](std::string_view part) {
         detail::find_added(
             by.normalized, by.normalizes ? nfc(part, state_->normal) : part,
@@ -227,10 +244,7 @@ EDL_INLINE void encoder::encode(std::string_view text, std::vector<token_id>& to
 }
 
 EDL_INLINE std::string decoder::add(token_id id) {
-  auto const& by = *by_.parts_;
-  std::string const& bytes = detail::bytes_of(by, id);
-  if (!special_ && by.is[id] == 2) return {};
-  held_ += bytes;
+  held_ += detail::text_of(*by_.parts_, id, special_, begins_);
   std::string const tail = held_.substr(held_.size() - incomplete_bytes(held_));
   held_.resize(held_.size() - tail.size());
   std::string space, complete(valid_utf8(held_, space));
@@ -242,6 +256,7 @@ EDL_INLINE std::string decoder::add(token_id id) {
 EDL_INLINE std::string decoder::finish() {
   std::string space, rest(valid_utf8(held_, space));
   held_.clear();
+  begins_ = true;
   return rest;
 }
 

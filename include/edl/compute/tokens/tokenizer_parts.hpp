@@ -45,13 +45,18 @@ struct cut {
   bool adds_blank = false;    ///< a piece that does not begin with a blank gets one
 };
 
-/// What a tokenizer.json says.
+/// What a tokenizer.json or a model of SentencePiece says.
 struct tokenizer_parts {
   bool normalizes = false;  ///< by NFC
   added_tokens as_given;    ///< found before the text is normalized
   added_tokens normalized;  ///< found after it
   std::vector<cut> cuts;
   bool of_bytes = false;  ///< words are bytes, otherwise characters
+
+  // Of SentencePiece:
+  bool marks_blanks = false;       ///< a blank is U+2581 in a word
+  bool begins_with_blank = false;  ///< a text gets one before it
+  bool trims = false;              ///< blanks at a text's ends are left out, and those that follow a blank
 
   text_map<token_id> ids;                    ///< of the model's tokens: as bytes, or as characters
   std::array<token_id, 256> byte_ids{};      ///< with `of_bytes`: of each byte

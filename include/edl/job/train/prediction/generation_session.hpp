@@ -42,7 +42,7 @@ using text_sink = std::function<bool(std::string_view piece)>;
 struct generator_options {
   prediction_options predicting{};
   int sequences = 1;  ///< texts at once: keys and values of so many are kept in memory
-  /// A `tokenizer.json`, which says what the model's ids stand for; empty: ids are bytes.
+  /// A `tokenizer.json` or `tokenizer.model`, which says what the model's ids stand for; empty: bytes.
   std::string tokenizer = {};
 };
 

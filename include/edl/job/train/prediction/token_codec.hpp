@@ -37,10 +37,10 @@ class token_codec {
 /// with a line break.
 std::unique_ptr<token_codec> byte_codec();
 
-/// The tokens of a `tokenizer.json` (`tokens::tokenizer`). Prompts get what its template puts before them. A
-/// text ends with <|endoftext|>, <|end_of_text|>, <|eot_id|>, <|im_end|> or </s>, and without a prompt it
-/// begins with what the template puts before an empty one, or with the first of these. Throws data_error for
-/// a file that cannot be used.
+/// The tokens of a `tokenizer.json` or `tokenizer.model` (`tokens::tokenizer`). Prompts get what its template
+/// puts before them. A text ends with <|endoftext|>, <|end_of_text|>, <|eot_id|>, <|im_end|> or </s>, and
+/// without a prompt it begins with what the template puts before an empty one, or with the first of these.
+/// Throws data_error for a file that cannot be used.
 std::unique_ptr<token_codec> file_codec(std::string const& path);
 
 }  // namespace edl

@@ -49,7 +49,7 @@ class file_tokens final : public token_codec {
   }
   std::unique_ptr<text> decode() const override {
     struct decoded final : text {
-      explicit decoded(tokens::tokenizer const& by) : decoder(by, false) {}
+      explicit decoded(tokens::tokenizer const& by) : decoder(by, false, false) {}
       std::string add(std::int32_t id) override try {
         return decoder.add(tokens::token_id(id));
       } catch (data_error const&) {  // the vocabulary has no token of this number
