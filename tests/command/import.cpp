@@ -104,6 +104,16 @@ TEST_CASE("an operator without a layer is named with its node, and the rest is w
   CHECK(contains(made.text, "nn::relu{}, unknown_det_1{},"));
 }
 
+TEST_CASE("the operator that is the cause is named, where another operand takes its place") {
+  scratch const dir;
+  std::string const graph = port(11, "x", {3}) + node("Det", {"x"}, "a") + floats("w", {3, 2}, counted(6)) +
+                            node("MatMul", {"x", "w"}, "b") + node("Add", {"b", "a"}, "y") +
+                            port(12, "y", {2});
+  auto const made = import_of(dir, model(graph));
+  CHECK(made.code == edl::tool::failed);
+  CHECK(contains(made.text, "// Not imported: `unknown_det_1`"));
+}
+
 TEST_CASE("extents with names are given by flags, and formulas become layers") {
   scratch const dir;
   std::string const graph = port(11, "x", {-1, 4}) + floats("s", {4}, counted(4)) + node("Exp", {"x"}, "e") +

@@ -209,6 +209,7 @@ class lifter {
     std::string text;
   };
   std::vector<problem> problems_;
+  std::map<int, std::vector<int>> lost_;  // of what stands in a node's place: terms that the node reads
   /// Attention over several heads, as far as it is known: its terms have no other meaning.
   struct attention_part {
     value query, key;

@@ -272,8 +272,27 @@ void lifter::outputs() {
   for (int r = int(net_.results.size()); r-- > 0;)  // operands come first
     if (needed.contains(r))
       needed.insert(net_.results[std::size_t(r)].from.begin(), net_.results[std::size_t(r)].from.end());
+  // What stands in a node's place has one operand; the cause may lie in another.
+  std::set<int> told{net_.output}, read;
+  std::vector<int> results{net_.output}, terms;
+  auto const tell = [&](int r) {
+    if (told.insert(r).second) results.push_back(r);
+  };
+  while (!results.empty() || !terms.empty())
+    if (!terms.empty()) {
+      int const t = terms.back();
+      terms.pop_back();
+      if (!read.insert(t).second) continue;
+      if (terms_[t].op == "result") tell(terms_[t].result);
+      terms.insert(terms.end(), terms_[t].args.begin(), terms_[t].args.end());
+    } else {
+      int const r = results.back();
+      results.pop_back();
+      std::ranges::for_each(net_.results[std::size_t(r)].from, tell);
+      terms = std::move(lost_[r]);
+    }
   for (problem const& p : problems_)
-    if (needed.contains(p.result)) net_.problems.push_back(p.text);
+    if (told.contains(p.result)) net_.problems.push_back(p.text);
   std::erase_if(net_.formulas, [&](std::string const& f) {
     std::string const name = f.substr(7, f.find(' ', 7) - 7);
     return std::ranges::none_of(needed, [&](int r) { return net_.results[std::size_t(r)].name == name; });
@@ -307,6 +326,8 @@ value lifter::placeholder(node const& n, std::string const& why) {
   auto const of = [&](int from, view as) {
     int const r = layer(from, name, {}, shape_of(from), name);
     problems_.push_back({r, text});
+    for (std::string const& i : n.inputs)
+      if (int const t = values_.at(i).term; t >= 0) lost_[r].push_back(t);
     return of_result(r, std::move(as));
   };
   for (std::size_t i = 0; i < n.inputs.size(); ++i)
