@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-2 of 124 million parameters (Radford et al., "Language models are unsupervised multitask learners", 2019), with
-// the names of its published weights: `--checkpoint_dir_for_init=model.safetensors` continues from them, and `generate
+// GPT-2 of 124 million parameters (Radford et al., "Language models are unsupervised multitask learners",
+// 2019), with the names of its published weights: `--checkpoint_dir_for_init=model.safetensors` continues
+// from them, and `generate
 // --model_path=model.safetensors --tokenizer=tokenizer.json` writes texts. It trains on token files:
-// --training_data=tokens:1024:FILE. Its last kernel begins as the table of tokens, turned, and is trained by itself.
+// --training_data=tokens:1024:FILE.
 #include <edl/edl.hpp>
 
 namespace nn = edl::nn;
@@ -22,20 +23,20 @@ struct gpt2 {
   static constexpr nn::normal initial{.stddev = 0.02};
 
   static constexpr auto attention = nn::sequential(
-      norm, nn::attention{.heads = heads, .causal = true, .dropout = 0.1f, .kernel_initializer = initial}, dropout);
-  static constexpr auto perceptron =
-      nn::sequential(norm, nn::dense{.units = 4 * width, .each_place = true, .kernel_initializer = initial},
-                     gelu_by_tanh{}, nn::dense{.units = width, .each_place = true, .kernel_initializer = initial},
-                     dropout);
+      norm, nn::attention{.heads = heads, .causal = true, .dropout = 0.1f, .kernel_initializer = initial},
+      dropout);
+  static constexpr auto perceptron = nn::sequential(
+      norm, nn::dense{.units = 4 * width, .each_place = true, .kernel_initializer = initial}, gelu_by_tanh{},
+      nn::dense{.units = width, .each_place = true, .kernel_initializer = initial}, dropout);
   static constexpr auto network = nn::sequential(
-      nn::ids{.count = length}, nn::embedding{.vocabulary = tokens, .width = width, .initial = initial},
-      nn::positions{.most = length, .initial = initial}, dropout,
-      nn::repeat<blocks>(nn::sequential(nn::residual(attention), nn::residual(perceptron))), norm,
-      nn::dense{.units = tokens, .each_place = true, .use_bias = false, .kernel_initializer = initial});
+      nn::ids{.count = length},
+      nn::tied(nn::embedding{.vocabulary = tokens, .width = width, .initial = initial},
+               nn::positions{.most = length, .initial = initial}, dropout,
+               nn::repeat<blocks>(nn::sequential(nn::residual(attention), nn::residual(perceptron))), norm));
   static constexpr nn::sequence_cross_entropy loss{};
   static constexpr edl::adamw optimizer{.beta_2 = 0.95, .weight_decay = 0.1};
-  static constexpr edl::warmup<edl::cosine_decay> schedule{.steps = 100,
-                                                           .then = {.rate = 6e-4f, .steps = 5000, .end = 6e-5f}};
+  static constexpr edl::warmup<edl::cosine_decay> schedule{
+      .steps = 100, .then = {.rate = 6e-4f, .steps = 5000, .end = 6e-5f}};
   using metrics = edl::metrics<edl::mean_loss, edl::perplexity>;
 
   static constexpr edl::weight_name weight_names[] = {
@@ -54,8 +55,7 @@ struct gpt2 {
       {"h.#.mlp.c_proj.weight", "repeat/sequential_#/residual_1/body/dense_1/kernel"},
       {"h.#.mlp.c_proj.bias", "repeat/sequential_#/residual_1/body/dense_1/bias"},
       {"ln_f.weight", "layer_normalization/gamma"},
-      {"ln_f.bias", "layer_normalization/beta"},
-      {"wte.weight", "dense/kernel", edl::weight_order::pytorch}};
+      {"ln_f.bias", "layer_normalization/beta"}};
 
   static void feed(edl::example const& record, edl::sample<gpt2>& into, edl::mode) {
     auto const ids = record.integers("tokens", {length + 1});  // of --training_data=tokens:1024:FILE
