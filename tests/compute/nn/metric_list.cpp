@@ -92,7 +92,8 @@ namespace {
 
 struct close {
   static constexpr std::string_view name = "close";
-  constexpr auto metric(auto output, auto label) const { return nn::mean(nn::abs(output - label) <= 0.5f); }
+  float most = 0.5f;
+  constexpr auto metric(auto output, auto label) const { return nn::mean(nn::abs(output - label) <= most); }
 };
 struct wrong {
   static constexpr std::string_view name = "wrong";
