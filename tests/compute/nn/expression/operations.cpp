@@ -71,11 +71,13 @@ TEST_CASE("powers of numbers below 0, also in single precision") {
   check_function<[](auto x) { return nn::pow(x - 4, nn::where(x > 0, 2, -1)); }>();
 
   using vector = edl::detail::lanes<float>::type;
-  for (float const a : {-1e30f, -16777217.0f, -3.0f, -1.5f, -1.0f, 0.0f, 0.7f, 1.0f, 2.0f, 1e30f})
+  constexpr float infinite = std::numeric_limits<float>::infinity();
+  for (float const a :
+       {-infinite, -1e30f, -16777217.0f, -3.0f, -1.5f, -1.0f, -0.0f, 0.0f, 0.7f, 1.0f, 2.0f, 1e30f, infinite})
     for (float const b : {-5.0f, -2.0f, -1.0f, -0.5f, 0.0f, 0.5f, 1.0f, 2.0f, 2.5f, 3.0f, 4.0f, 2e9f}) {
       CAPTURE(a);
       CAPTURE(b);
-      float const right = std::pow(a, b), y = edl::detail::power(vector{} + a, vector{} + b)[0];
+      float const right = std::pow(a, b), y = edl::detail::power((vector{} + 1.0f) * a, vector{} + b)[0];
       if (right != right)
         CHECK(y != y);
       else if (std::isinf(right) || std::abs(right) > 1e38f)
@@ -91,6 +93,16 @@ TEST_CASE("the slope of a power at 0") {
   CHECK(slope.operator()<[](auto x) { return nn::pow(x, 1.0); }>() == 1);
   CHECK(slope.operator()<[](auto x) { return nn::pow(x, 2.0); }>() == 0);
   CHECK(slope.operator()<[](auto x) { return nn::pow(x, 3); }>() == 0);
+  CHECK(slope.operator()<[](auto x) { return nn::pow(x, -2); }>() ==
+        -std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("powers below 0 of infinite numbers have a slope of 0") {
+  double const infinite = std::numeric_limits<double>::infinity();
+  auto const [y, dx] = at<[](auto x) { return nn::pow(x, -1) + nn::pow(x, -2) + nn::pow(x, -3); }>(
+      std::array{infinite, -infinite, 1.0});
+  CHECK(y == std::array{0.0, 0.0, 3.0});
+  CHECK(dx == std::array{0.0, 0.0, -6.0});
 }
 
 TEST_CASE("gradients of choices") {
@@ -107,8 +119,12 @@ TEST_CASE("where two are equal, each gets half of the gradient") {
   CHECK(dx == std::array{0.5, 0.5, 1.0, 0.0});
 }
 
-TEST_CASE("the slope of an absolute value is 0 at 0") {
-  CHECK(at<[](auto x) { return nn::abs(x); }>(std::array{-2.0, 0.0, 3.0})[1] == std::array{-1.0, 0.0, 1.0});
+TEST_CASE("the slope of an absolute value is 0 at 0, and of a NaN one") {
+  double const nan = std::numeric_limits<double>::quiet_NaN();
+  auto const slopes = at<[](auto x) { return nn::abs(x); }>(std::array{-2.0, 0.0, 3.0, nan})[1];
+  CHECK(std::vector(slopes.begin(), slopes.end() - 1) == std::vector{-1.0, 0.0, 1.0});
+  CHECK(slopes[3] != slopes[3]);
+  CHECK(at<[](auto x) { return 1 / nn::abs(x); }>(std::array{-0.0})[0][0] > 0);
 }
 
 TEST_CASE("gradients of reductions over channels") {

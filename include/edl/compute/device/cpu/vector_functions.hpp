@@ -152,8 +152,10 @@ V power(V const& a, V const& b) {
     whole const n = __builtin_convertvector(V(large ? V{} : b), whole);
     V const odd = (n & 1) != 0 ? V(-y) : y;
     whole const is_whole = large | (__builtin_convertvector(n, V) == b);
-    V const of_negative = is_whole ? odd : V{} + std::numeric_limits<T>::quiet_NaN();
-    return b == 0.0f ? V{} + 1.0f : (a < 0.0f ? of_negative : y);
+    constexpr T infinite = std::numeric_limits<T>::infinity();
+    whole const finite = (a < 0.0f) & (a > -infinite);  // not so for −0 and −∞, which have roots
+    V const of_negative = is_whole ? odd : (finite ? V{} + std::numeric_limits<T>::quiet_NaN() : y);
+    return b == 0.0f ? V{} + 1.0f : (std::bit_cast<whole>(a) < 0 ? of_negative : y);
   }
 }
 

@@ -190,8 +190,8 @@ class deriver {
       }
       case operation::square_root:
         return send(a, over_by(times(slope, literal(0.5)), y), all);
-      case operation::absolute:
-        return send(a, choose(less(none, a), slope, choose(less(a, none), negative(slope), none)), all);
+      case operation::absolute:  // what is neither above nor below 0 is its own gradient: 0 or a NaN
+        return send(a, choose(less(none, a), slope, choose(less(a, none), negative(slope), a)), all);
       case operation::sum:
         return send(a, slope, over(a));
       case operation::cumsum: {

@@ -82,7 +82,7 @@ template <operation O, class V>
   else if constexpr (O == square_root)
     return edl::detail::square_root(a);
   else if constexpr (O == absolute)
-    return a < none ? V(-a) : a;
+    return a <= none ? V(none - a) : a;  // 0 of −0
   else
     return a;  // same, stop
 }

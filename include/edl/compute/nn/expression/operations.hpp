@@ -59,9 +59,9 @@ constexpr tensor quotient(operand const& a, operand const& b) {
   return binary(operation::divide, a, b);
 }
 
-/// The nth power of x, by squares.
+/// The nth power of x, by squares. Below 0 it is one of 1 / x: the gradient of 1 / xⁿ is a NaN at 0 and ±∞.
 constexpr tensor whole_power(tensor x, long long n) {
-  if (n < 0) return quotient(1, whole_power(x, -n));
+  if (n < 0) return whole_power(quotient(1, x), -n);
   if (n == 0) return binary(operation::power, x, 0);
   if (n == 1) return x;
   tensor const root = whole_power(x, n / 2), even = binary(operation::multiply, root, root);
