@@ -172,6 +172,7 @@ TEST_CASE("slopes where functions have none, or an infinite one") {
   CHECK(at<[](auto x) { return nn::clamp(x, 0, 0); }>(zero)[1][0] == 0.25);
   CHECK(at<[](auto x) { return nn::where(x > 0, nn::log(nn::where(x > 0, x, 1)), 0); }>(zero)[1][0] == 0);
   CHECK(at<[](auto x) { return nn::where(x, 2 * x, 3 * x); }>(zero)[1][0] == 3);
+  CHECK(at<[](auto x) { return nn::where(true, 2 * x, 3) + nn::where(0.0, 1, x); }>(zero)[1][0] == 3);
   CHECK(at<[](auto x) { return nn::where(x >= 0, 2 * x, 3 * x); }>(zero)[1][0] == 2);
   CHECK(at<[](auto x) { return nn::sqrt(x); }>(zero) == std::array{zero, std::array{infinite}});
   CHECK(at<[](auto x) { return nn::log(x); }>(zero) ==
@@ -257,6 +258,9 @@ TEST_CASE("the number of the greatest element, and one-hot of it") {
   auto const hot = at<[](auto x) { return x * nn::one_hot(nn::argmax(x, nn::channels), x.channels()); }>(row);
   CHECK(hot[0] == std::array{0.0, 7.0, 0.0, 0.0});
   CHECK(hot[1] == std::array{0.0, 1.0, 0.0, 0.0});
+
+  CHECK(at<[](auto x) { return nn::sum(x * nn::one_hot(1, x.channels()), nn::channels) + 0 * x; }>(row)[0] ==
+        std::array{7.0, 7.0, 7.0, 7.0});
 
   // Of each place, and of each channel: rows share a vector, and have places of their own.
   check_function<[](auto x) { return x * nn::one_hot(nn::argmax(x, nn::channels), x.channels()); }>();

@@ -33,6 +33,7 @@ enum class mistake_kind {
   number_for_axes,
   axes_in_turn,
   tensor_for_condition,
+  index_of_tensor,
   arguments_of_variable,
   axes_of_positions,
   axis_of_cumsum,
@@ -105,9 +106,15 @@ struct forward_pass_of {
   static_assert(what != axes_in_turn,
                 "edl: several axes are one argument, as in `nn::sum(x, nn::channels | nn::places)`, in the "
                 "`line` that is named above");
-  static_assert(what != tensor_for_condition,
-                "edl: a tensor has many elements, and is no condition of `if` or `?:`: `nn::where(condition, "
-                "yes, no)`, in the `line` that is named above");
+  static_assert(
+      what != tensor_for_condition,
+      "edl: a tensor has many elements, and is no condition of `if`, `?:`, `&&` and `||`: "
+      "`nn::where(condition, yes, no)`, and a * b where both hold, in the `line` that is named above");
+  static_assert(
+      what != index_of_tensor,
+      "edl: a tensor takes no [], in the `line` that is named above: the first channel is "
+      "nn::sum(x * nn::one_hot(0, x.channels()), nn::channels); a label is a list where its loss or "
+      "metric has `static constexpr int labels`");
   static_assert(
       what != arguments_of_variable,
       "edl: a variable has a name, an axis, without which it is one number, and an initialiser, and so has "

@@ -164,6 +164,15 @@ constexpr tensor where(tensor condition, A const& yes, B const& no, expression::
   tensor const first = expression::operand(yes).in(of);
   return of.add(expression::operation::choose, line.number, condition, first, expression::operand(no).in(of));
 }
+/// The same of a number, such as an option.
+template <expression::number C, class A, class B>
+  requires expression::operands<A, B>
+constexpr tensor where(C condition, A const& yes, B const& no, expression::source_line line = {}) {
+  expression::operand const a(yes, line), b(no, line);
+  expression::scope& of = *(a.value.within != nullptr ? a : b).value.within;
+  tensor const first = a.in(of);
+  return of.add(expression::operation::choose, line.number, of.number(double(condition)), first, b.in(of));
+}
 /// min(max(x, low), high): at a bound x gets half of the gradient, and a quarter where both bounds are equal.
 template <class A, class B>
 constexpr tensor clamp(tensor x, A const& low, B const& high, expression::source_line line = {}) {
@@ -204,6 +213,11 @@ constexpr tensor argmax(tensor x, axes along, expression::source_line line = {})
 /// x.channels())`. All are 0 where `index` is no number of an element.
 constexpr tensor one_hot(tensor index, axis_length axis, expression::source_line line = {}) {
   return equal(index, index.within->positions(axis.axis, line.number), line);
+}
+/// The same of a number: `nn::sum(x * nn::one_hot(0, x.channels()), nn::channels)` is the first channel.
+template <std::integral N>
+constexpr tensor one_hot(N index, axis_length axis, expression::source_line line = {}) {
+  return equal(axis.within->positions(axis.axis, line.number), index, line);
 }
 /// The sum of the elements up to each, itself included, along `along`: nn::channels, or nn::places row by
 /// row.

@@ -22,6 +22,7 @@ class scope;
 struct axis_length {
   axes axis{};
   int length = 1;
+  expression::scope* within = nullptr;
 
   constexpr operator int() const { return length; }  // NOLINT(google-explicit-constructor)
 
@@ -34,6 +35,16 @@ struct axis_length {
   friend constexpr auto operator<=>(axis_length a, axis_length b) { return a.length <=> b.length; }
 };
 
+namespace expression {
+/// A number in brackets behind a tensor, with its line.
+struct index_at {
+  int line;
+
+  template <std::integral N>
+  constexpr index_at(N, source_line at = {}) : line(at.number) {}  // NOLINT(google-explicit-constructor)
+};
+}  // namespace expression
+
 /// A value in the forward pass of a layer: the argument and the result of its `forward`. Copies are free: it
 /// is the number of an operation.
 struct tensor {
@@ -43,6 +54,8 @@ struct tensor {
   constexpr axis_length channels() const;
   constexpr axis_length places() const;
 
+  /// A mistake.
+  constexpr tensor operator[](expression::index_at i) const;
   /// A mistake: in `if`, `?:`, `&&` and the like.
   template <std::same_as<bool> T>
   constexpr explicit operator T() const;
@@ -355,11 +368,16 @@ constexpr tensor::operator T() const {
   within->refuse_condition(*this);
   return true;
 }
+constexpr tensor tensor::operator[](expression::index_at i) const {
+  within->fail({expression::mistake_kind::index_of_tensor, i.line, {}, {}});
+  return *this;
+}
 constexpr axis_length tensor::channels() const {
-  return {nn::channels, has(within->over_of(*this), nn::channels) ? within->in().channels : 1};
+  return {nn::channels, has(within->over_of(*this), nn::channels) ? within->in().channels : 1, within};
 }
 constexpr axis_length tensor::places() const {
-  return {nn::places, has(within->over_of(*this), nn::places) ? within->in().height * within->in().width : 1};
+  bool const has_places = has(within->over_of(*this), nn::places);
+  return {nn::places, has_places ? within->in().height * within->in().width : 1, within};
 }
 
 }  // namespace edl::nn
