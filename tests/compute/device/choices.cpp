@@ -82,6 +82,20 @@ TEST_CASE("the fastest way is found out once, and holds for every batch") {
   CHECK(c.measurements() == 3);
 }
 
+TEST_CASE("long work is not repeated often") {
+  kernel_choices c(edl::kernels::measured, 1, "");
+  int runs = 0;
+  c.pick(
+      {"test"}, ways, 0,
+      [&](int way) {
+        ++runs;
+        std::this_thread::sleep_for(std::chrono::milliseconds(way == 1 ? 350 : 101));
+        return true;
+      },
+      [](int) { return true; });
+  CHECK(runs <= 2 + 1 + 2);
+}
+
 TEST_CASE("a way with wrong results is left out and logged once, also where it is the rule") {
   kernel_choices c(edl::kernels::measured, 1, "");
   for (int rule : {0, 1}) {

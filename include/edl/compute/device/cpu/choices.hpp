@@ -79,6 +79,7 @@ class kernel_choices {
   kernels policy_;
   int threads_;
   std::size_t measurements_ = 0;
+  double seconds_ = 0;  // that they took
   std::string cache_, signature_;
   std::map<kernel_key, int> used_;              // without the batch
   std::map<std::string, std::string> learned_;  // key as text → name of the way
