@@ -5,6 +5,7 @@ set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static)
+set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig)  # else pkg-config names this machine's
 set(EDL_CUDA OFF CACHE BOOL "")
 set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
 # Headers alone, which Debian has for the machine at hand only.
