@@ -180,7 +180,7 @@ EDL_INLINE int run_generating(train::program const& p, generating const& what) {
         fmt::format("a text is longer than the {} tokens that the model sees: it went on with the last "
                     "half of them",
                     session.places()));
-  log.info(fmt::format("{} in {:.3g} s, {:.3g} tokens/s, by {}", counted(tokens, "token"), seconds,
+  log.info(fmt::format("{} in {:.3g} s, {:.1f} tokens/s, by {}", counted(tokens, "token"), seconds,
                        double(tokens) / seconds, session.path()));
   return 0;
 }

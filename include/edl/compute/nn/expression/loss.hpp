@@ -134,7 +134,8 @@ struct derived_loss {
         }
       labels = wide;
     }
-    expression::form const now = expression::loss_form_of(source, output);
+    expression::form const& now = expression::kept_form(
+        source, output, [](L const& l, shape of) { return expression::loss_form_of(l, of); });
     expression::run_on<expression::compiled_loss<L>::both, T>(on,
                                                               {now,
                                                                output,

@@ -66,7 +66,7 @@ struct applied {
   template <class D, class T>
   void forward(pass<D>& p, joint_args<T> const& a, std::span<T> y) const {
     shape const all = whole(a.in);
-    auto const f = now(all);
+    expression::form const& f = kept(all);
     random_stream random;
     if constexpr (expression::draws(passes::forward)) random = p.random;
     expression::run<passes::forward, T>(p.device, {.now = f,
@@ -86,7 +86,7 @@ struct applied {
   void backward(pass<D>& p, joint_args<T> const& a, view<T> y, view<T> dy,
                 std::type_identity_t<std::span<std::span<T> const>> dx, std::span<T> gradients) const {
     shape const all = whole(a.in);
-    auto const f = now(all);
+    expression::form const& f = kept(all);
     std::span<T> const result{const_cast<T*>(y.data()), y.size()};
     expression::run<passes::backward, T>(p.device, {.now = f,
                                                     .in = all,
@@ -104,6 +104,10 @@ struct applied {
 
   /// The form with the constants of these options.
   constexpr expression::form now(shape in) const { return expression::form_now<N>(source, in); }
+  expression::form const& kept(shape in) const {
+    return expression::kept_form(source, in,
+                                 [](auto const& l, shape of) { return expression::form_now<N>(l, of); });
+  }
 };
 
 namespace detail {
